@@ -1,0 +1,160 @@
+"""Checkpoints that survive a kill at any moment: atomic, pickle-free, hashed, the last two kept.
+
+A checkpoint is a folder `<step>` under `checkpoints/` with `arrays.npz` (arrays by path), `state.json` (plain values) and
+`manifest.json` (SHA-256 of both). It is written under a temporary name and renamed into place, so that
+a killed process leaves the old one or the new one, never half of one.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import fcntl
+import hashlib
+import json
+import os
+import shutil
+import zipfile
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+SEPARATOR = "/"
+KEPT = 2
+
+
+class DamagedCheckpoint(Exception):
+    """A checkpoint whose content does not match its manifest."""
+
+
+def flatten(tree: Any, prefix: str = "") -> dict[str, np.ndarray]:
+    """Nested dicts, lists and tuples of arrays -> {"path/to/leaf": array}."""
+    if isinstance(tree, dict):
+        items = tree.items()
+    elif isinstance(tree, list | tuple):
+        items = enumerate(tree)
+    else:
+        return {prefix: np.asarray(tree)}
+    flat: dict[str, np.ndarray] = {}
+    for key, branch in items:
+        flat |= flatten(branch, f"{prefix}{SEPARATOR}{key}" if prefix else str(key))
+    return flat
+
+
+def unflatten_like(template: Any, flat: dict[str, np.ndarray], prefix: str = "") -> Any:
+    """Put the arrays of `flat` back into the shape of `template`; shapes and types must agree."""
+    if isinstance(template, dict):
+        return {k: unflatten_like(v, flat, f"{prefix}{SEPARATOR}{k}" if prefix else k) for k, v in template.items()}
+    if isinstance(template, list | tuple):
+        parts = [
+            unflatten_like(v, flat, f"{prefix}{SEPARATOR}{i}" if prefix else str(i)) for i, v in enumerate(template)
+        ]
+        return type(template)(*parts) if hasattr(template, "_fields") else type(template)(parts)
+    if prefix not in flat:
+        raise DamagedCheckpoint(f"{prefix} is missing")
+    wanted, got = np.asarray(template), flat[prefix]
+    if wanted.shape != got.shape or wanted.dtype != got.dtype:
+        raise DamagedCheckpoint(f"{prefix} is {got.dtype}{got.shape}, expected {wanted.dtype}{wanted.shape}")
+    return got
+
+
+def save_checkpoint(folder: Path, step: int, arrays: dict[str, np.ndarray], state: dict[str, Any]) -> Path:
+    """Write checkpoint `step`, then drop all but the last two. Non-finite floats are refused."""
+    for name, array in arrays.items():
+        if np.issubdtype(array.dtype, np.floating) and not np.isfinite(array).all():
+            raise FloatingPointError(f"{name} holds a non-finite number: not saved; the last checkpoint stands")
+    folder.mkdir(parents=True, exist_ok=True)
+    target, temporary = folder / f"{step:010d}", folder / f".{step:010d}.{os.getpid()}"
+    shutil.rmtree(temporary, ignore_errors=True)
+    temporary.mkdir()
+    with open(temporary / "arrays.npz", "wb") as file:
+        np.savez(file, **arrays)
+    (temporary / "state.json").write_text(json.dumps(state, allow_nan=False, indent=1))
+    manifest = {name: sha256(temporary / name) for name in ("arrays.npz", "state.json")}
+    (temporary / "manifest.json").write_text(json.dumps(manifest))
+    for path in [*temporary.iterdir(), temporary]:
+        fsync(path)
+    if target.exists():  # the same step again, after falling back past it
+        shutil.rmtree(target)
+    os.replace(temporary, target)
+    fsync(folder)
+    for old in checkpoints(folder)[:-KEPT]:
+        shutil.rmtree(old)
+    return target
+
+
+def checkpoints(folder: Path) -> list[Path]:
+    """Complete checkpoints, oldest first. Temporary names start with a dot."""
+    return sorted(path for path in folder.glob("[0-9]*") if path.is_dir()) if folder.is_dir() else []
+
+
+def load_checkpoint(path: Path) -> tuple[dict[str, np.ndarray], dict[str, Any]]:
+    """Arrays and state of one checkpoint, after comparing every hash."""
+    try:
+        manifest = json.loads((path / "manifest.json").read_text())
+        for name in ("arrays.npz", "state.json"):
+            if sha256(path / name) != manifest[name]:
+                raise DamagedCheckpoint(f"{path / name}: the SHA-256 does not match the manifest")
+        with np.load(path / "arrays.npz", allow_pickle=False) as file:
+            arrays = {name: file[name] for name in file.files}
+        return arrays, json.loads((path / "state.json").read_text())
+    except (OSError, KeyError, ValueError, zipfile.BadZipFile) as error:
+        raise DamagedCheckpoint(f"{path}: {error}") from error
+
+
+def load_latest(folder: Path, notice=print) -> tuple[dict[str, np.ndarray], dict[str, Any]] | None:
+    """The newest checkpoint that is whole; a damaged one is named and passed over. None if there is none."""
+    found = checkpoints(folder)
+    for path in reversed(found):
+        try:
+            return load_checkpoint(path)
+        except DamagedCheckpoint as error:
+            notice(f"damaged checkpoint passed over: {error}")
+    if found:
+        raise DamagedCheckpoint(f"no whole checkpoint in {folder}: all {len(found)} are damaged")
+    return None
+
+
+@contextlib.contextmanager
+def exclusive(folder: Path) -> Iterator[None]:
+    """Hold `folder` for this process alone: an operating-system lock, gone with the process."""
+    folder.mkdir(parents=True, exist_ok=True)
+    with open(folder / "lock", "a+") as file:
+        try:
+            fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except OSError:
+            file.seek(0)
+            raise RunInUse(f"{folder} is in use by process {file.read().strip() or 'unknown'}") from None
+        file.truncate(0)
+        file.write(str(os.getpid()))
+        file.flush()
+        yield
+
+
+class RunInUse(Exception):
+    """Another process holds the run directory."""
+
+
+def generator_state(rng: np.random.Generator) -> dict[str, Any]:
+    """A generator's state as plain values (JSON has no 128-bit trouble in Python)."""
+    return rng.bit_generator.state
+
+
+def restore_generator(rng: np.random.Generator, state: dict[str, Any]) -> None:
+    """Put a state taken by `generator_state` back."""
+    rng.bit_generator.state = state
+
+
+def sha256(path: Path) -> str:
+    """Hex digest of a file."""
+    return hashlib.sha256(path.read_bytes()).hexdigest()
+
+
+def fsync(path: Path) -> None:
+    """Force a file or folder to disk."""
+    descriptor = os.open(path, os.O_RDONLY)
+    try:
+        os.fsync(descriptor)
+    finally:
+        os.close(descriptor)

@@ -1,0 +1,50 @@
+"""The curriculum: progress (u - 1) / N in [0, 1) -> radius d of the safe region."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+
+Schedule = Callable[[float], float]
+
+
+def linear(initial: float, maximum: float) -> Schedule:
+    """d0 + progress * d_max, the paper's literal schedule: it ends at d0 + d_max."""
+    return lambda progress: initial + progress * maximum
+
+
+def interpolate(initial: float, maximum: float) -> Schedule:
+    """d0 + progress * (d_max - d0): ends at d_max."""
+    return lambda progress: initial + progress * (maximum - initial)
+
+
+def logarithmic(initial: float, maximum: float) -> Schedule:
+    """d0 + d_max * log10(1 + 9 progress): fast first, then slow."""
+    return lambda progress: initial + maximum * math.log10(1.0 + 9.0 * progress)
+
+
+def step(initial: float, maximum: float) -> Schedule:
+    """Four equal jumps, at a fifth, two, three and four fifths of training."""
+    return lambda progress: initial + maximum * math.floor(5.0 * progress) / 4.0
+
+
+def constant(radius: float) -> Schedule:
+    """The same radius throughout."""
+    return lambda progress: radius
+
+
+SHAPES: dict[str, Callable[[float, float], Schedule]] = {
+    "linear": linear,
+    "interpolate": interpolate,
+    "log": logarithmic,
+    "step": step,
+}
+
+
+def make_schedule(shape: str, initial: float, maximum: float, fraction: float = 1.0) -> Schedule:
+    """A schedule by name; `constant` holds `fraction` of the maximum."""
+    if shape == "constant":
+        return constant(fraction * maximum)
+    if shape not in SHAPES:
+        raise ValueError(f"schedule is {shape!r}; allowed: {', '.join([*SHAPES, 'constant'])}")
+    return SHAPES[shape](initial, maximum)

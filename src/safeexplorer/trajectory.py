@@ -1,0 +1,49 @@
+"""The nouns of the algorithm. T steps in E environments; every array says its shape and meaning."""
+
+from __future__ import annotations
+
+from typing import Any, NamedTuple
+
+
+class Rollout(NamedTuple):
+    """What happened, in the order it happened. No field depends on the method that will learn from it."""
+
+    observation: Any  # [T, E, n] s_t
+    next_observation: Any  # [T, E, n] s_{t+1}; the final observation where the episode ended
+    proposed: Any  # [T, E, m] the main policy's own sample, unclipped, drawn at every step
+    action: Any  # [T, E, m] the sample on main steps, the executed recovery action on recovery steps
+    task_reward: Any  # [T, E] the environment's own reward
+    terminated: Any  # [T, E] bool, a fall
+    truncated: Any  # [T, E] bool, the time limit (never true where terminated)
+    recovering: Any  # [T, E] bool, s_t outside the main-policy set: the recovery acted
+    next_outside: Any  # [T, E] bool, s_{t+1} outside the main-policy set
+    recovery_log_density: Any  # [T, E] log mu(a_t | s_t) where a sampled recovery acted, else 0
+    reroll_value: Any  # [T, E] mean value of re-rolled recoveries at a segment's first step, else 0
+    reroll_count: Any  # [T, E] how many recoveries were re-rolled there
+
+
+class Segments(NamedTuple):
+    """Maximal runs of recovery steps inside one episode, spread over their steps."""
+
+    start: Any  # [T, E] bool, first step of a segment in this rollout
+    length: Any  # [T, E] length of the segment that contains the step, else 0
+    remaining: Any  # [T, E] steps until the segment ends (1 on its last step), else 0
+    succeeded: Any  # [T, E] bool, the segment did not end in a fall
+    exit_value: Any  # [T, E] V at re-entry on success, r_term on failure, else 0
+
+
+class Batch(NamedTuple):
+    """What the learner sees: numbers per step. One row, one step; B = T * E rows after flattening."""
+
+    observation: Any  # [B, n]
+    outside: Any  # [B] bool, which critic head to read
+    action: Any  # [B, m] the stored action
+    log_prob: Any  # [B] log pi_old(action | s)
+    log_mu: Any  # [B] log density of the recovery, for importance weights only
+    advantage: Any  # [B]
+    value_target: Any  # [B] R = A + V
+    policy_weight: Any  # [B] w_pi: 1 where the clipped surrogate counts the step
+    importance_weight: Any  # [B] w_is: 1 where the step counts through min(pi / mu, cap)
+    value_weight: Any  # [B] w_V
+    imitation_norm: Any  # [B] share of the step in the normaliser of the compatibility loss
+    gate: Any  # [B] w_t of the compatibility loss
