@@ -1,0 +1,20 @@
+"""The robots of the paper, by name."""
+
+from __future__ import annotations
+
+from safeexplorer.envs import ant, half_cheetah
+from safeexplorer.robot import Robot
+from safeexplorer.simulation import Simulation
+
+ROBOTS: dict[str, Robot] = {module.ROBOT.name: module.ROBOT for module in (half_cheetah, ant)}
+
+
+def get_robot(name: str) -> Robot:
+    if name not in ROBOTS:
+        raise ValueError(f"no robot {name!r}; known: {', '.join(ROBOTS)}")
+    return ROBOTS[name]
+
+
+def make(name: str, num_envs: int = 4, **settings) -> Simulation:
+    """E robots of one kind; the settings are those of `Simulation`."""
+    return Simulation(get_robot(name), num_envs, **settings)

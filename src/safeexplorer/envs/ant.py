@@ -1,0 +1,119 @@
+"""Ant: Gymnasium's own model, with the paper's healthy range, distance, bonus and recovery starts."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from safeexplorer.envs.models import load_gymnasium_model
+from safeexplorer.envs.starts import VELOCITY_NOISE, healthy_start
+from safeexplorer.robot import Bodies, Robot
+
+DT = 0.05  # s per control step: 5 physics steps of 0.01 s
+NOMINAL_HEIGHT = 0.75  # m
+HEALTHY_HEIGHT = (0.3, 1.5)  # m, open interval
+RESET_NOISE = 0.1
+RECOVERY_HEIGHT = (0.35, 1.0)  # m
+TORSO = 1  # body id
+MAX_CONTACT = 1.0  # N and N m: contact forces are clipped to +-1 before they are squared
+
+
+def observe(now: Bodies) -> np.ndarray:
+    """(z, quaternion, 8 joints, 14 velocities), [E, 27]."""
+    return np.concatenate((now.qpos[:, 2:], now.qvel), axis=1)
+
+
+def tilt(quaternion: np.ndarray) -> np.ndarray:
+    """(pi/180) arccos(axis_z) phi/pi with phi = 2 arccos(q_w), for w x y z rows, [E].
+
+    Taken at the representative with q_w >= 0, so that q and -q, which are one orientation, have one tilt; 0 for the
+    identity, which has no axis.
+    """
+    w, x, y, z = quaternion.T
+    sine = np.sqrt(x * x + y * y + z * z)
+    phi = 2.0 * np.arctan2(sine, np.abs(w))  # = 2 arccos(|q_w|) of the normalised quaternion, without its 0/0
+    turned = np.where(w == 0.0, np.abs(z), np.where(w < 0.0, -z, z))
+    axis_z = np.clip(turned / np.maximum(sine, 1e-300), -1.0, 1.0)
+    return np.where(phi < 2e-6, 0.0, np.arccos(axis_z) * phi / 180.0)
+
+
+def distance(now: Bodies) -> np.ndarray:
+    """D = |(z - 0.75, tilt)|."""
+    return np.hypot(now.qpos[:, 2] - NOMINAL_HEIGHT, tilt(now.qpos[:, 3:7]))
+
+
+def fallen(now: Bodies) -> np.ndarray:
+    """z outside (0.3, 1.5)."""
+    height = now.qpos[:, 2]
+    return ~((height > HEALTHY_HEIGHT[0]) & (height < HEALTHY_HEIGHT[1]))
+
+
+def reward_terms(now: Bodies, before: Bodies, action, fallen, distance) -> tuple[np.ndarray, ...]:
+    """Stock reads the torso's xpos, which lags one substep behind qpos: hence `torso_x`."""
+    forward = (now.xpos[:, TORSO, 0] - now.torso_x) / DT
+    forces = np.clip(now.cfrc_ext, -MAX_CONTACT, MAX_CONTACT).reshape(len(forward), -1)
+    height = np.abs(now.qpos[:, 2] - NOMINAL_HEIGHT)
+    return (
+        forward,
+        np.ones_like(forward),
+        ~fallen,
+        np.vecdot(action, action),
+        np.vecdot(forces, forces),
+        height,
+    )
+
+
+def remember(now: Bodies, action: np.ndarray) -> None:
+    now.torso_x[:] = now.xpos[:, TORSO, 0]
+
+
+def task_start(rng: np.random.Generator, model, data) -> dict[str, np.ndarray]:
+    """The stock reset, nominal + U(-0.1, 0.1) and velocities 0.1 N(0, 1), with the quaternion normalised."""
+    qpos = model.qpos0 + rng.uniform(-RESET_NOISE, RESET_NOISE, model.nq)
+    qpos[3:7] /= np.linalg.norm(qpos[3:7])
+    return {"qpos": qpos, "qvel": RESET_NOISE * rng.standard_normal(model.nv), "torso_x": qpos[0]}
+
+
+def recovery_start(rng: np.random.Generator, model, data) -> dict[str, np.ndarray]:
+    """Joints over their whole range, any orientation whose up axis points up, z in [0.35, 1] or above the floor."""
+    low, high = model.jnt_range[1:].T
+
+    def sample() -> np.ndarray:
+        quaternion = rng.standard_normal(4)
+        quaternion /= np.linalg.norm(quaternion)
+        w, x, y, z = quaternion
+        if x * x + y * y > 0.5:  # up axis z = 1 - 2 (x^2 + y^2): turn over by half a turn about x
+            quaternion = np.array([-x, w, z, -y])
+        return np.concatenate(([0.0, 0.0, rng.uniform(*RECOVERY_HEIGHT)], quaternion, rng.uniform(low, high)))
+
+    qpos = healthy_start(sample, fallen, 2, model, data)
+    return {"qpos": qpos, "qvel": VELOCITY_NOISE * rng.standard_normal(model.nv), "torso_x": qpos[0]}
+
+
+ROBOT = Robot(
+    name="ant",
+    env_id="SafeExplorer/Ant-v0",
+    fall="z outside (0.3, 1.5) m",
+    distance_text="|(z - 0.75 m, tilt)|, tilt = (pi/180) arccos(axis_z) phi/pi",
+    initial_radius=0.01,
+    max_radius=0.4,
+    budget=8_000_000,
+    frame_skip=5,
+    observation_size=27,
+    action_size=8,
+    terms=("forward", "survive", "healthy", "ctrl", "contact", "height"),
+    flavours={
+        "task": {"forward": 1.0, "survive": 1.0, "ctrl": -0.5, "contact": -5e-4},
+        "recovery": {"healthy": 1.0, "ctrl": -0.5, "contact": -5e-4},
+        "recovery_strong": {"survive": 1.0, "height": -2.0, "ctrl": -0.05},
+    },
+    build_model=lambda: load_gymnasium_model("ant.xml"),
+    derived=("xpos", "cfrc_ext"),
+    memory={"torso_x": ()},
+    observe=observe,
+    distance=distance,
+    fallen=fallen,
+    reward_terms=reward_terms,
+    remember=remember,
+    task_start=task_start,
+    recovery_start=recovery_start,
+)

@@ -1,0 +1,82 @@
+"""HalfCheetah: Gymnasium's own model, with the paper's fall, distance and recovery starts.
+
+The height qpos[1] is measured from the nominal 0.7 m, the pitch is qpos[2] in radians, not wrapped.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+from safeexplorer.envs.models import load_gymnasium_model
+from safeexplorer.envs.starts import VELOCITY_NOISE, healthy_start
+from safeexplorer.robot import Bodies, Robot
+
+DT = 0.05  # s per control step: 5 physics steps of 0.01 s
+HEALTHY = np.array([0.5, 1.57])  # |z| (m), |pitch| (rad); the bounds themselves are healthy
+RESET_NOISE = 0.1
+RECOVERY_HEIGHT = 0.3  # m
+RECOVERY_PITCH = 1.2  # rad
+
+
+def observe(now: Bodies) -> np.ndarray:
+    """(z, pitch, 6 joints, 9 velocities), [E, 17]."""
+    return np.concatenate((now.qpos[:, 1:], now.qvel), axis=1)
+
+
+def distance(now: Bodies) -> np.ndarray:
+    """D = |(z, pitch)|."""
+    return np.hypot(now.qpos[:, 1], now.qpos[:, 2])
+
+
+def fallen(now: Bodies) -> np.ndarray:
+    """|z| > 0.5 or |pitch| > 1.57."""
+    return ~(np.abs(now.qpos[:, 1:3]) <= HEALTHY).all(1)
+
+
+def reward_terms(now: Bodies, before: Bodies, action, fallen, distance) -> tuple[np.ndarray, ...]:
+    forward = (now.qpos[:, 0] - before.qpos[:, 0]) / DT
+    return forward, np.vecdot(action, action), fallen, ~fallen, distance
+
+
+def task_start(rng: np.random.Generator, model, data) -> dict[str, np.ndarray]:
+    """The stock reset: nominal + U(-0.1, 0.1), velocities 0.1 N(0, 1)."""
+    qpos = model.qpos0 + rng.uniform(-RESET_NOISE, RESET_NOISE, model.nq)
+    return {"qpos": qpos, "qvel": RESET_NOISE * rng.standard_normal(model.nv)}
+
+
+def recovery_start(rng: np.random.Generator, model, data) -> dict[str, np.ndarray]:
+    """Joints over their whole range, z in +-0.3 m or just above the floor, pitch in +-1.2 rad."""
+    low, high = model.jnt_range[3:].T
+
+    def sample() -> np.ndarray:
+        root = rng.uniform([0.0, -RECOVERY_HEIGHT, -RECOVERY_PITCH], [0.0, RECOVERY_HEIGHT, RECOVERY_PITCH])
+        return np.concatenate((root, rng.uniform(low, high)))
+
+    qpos = healthy_start(sample, fallen, 1, model, data)
+    return {"qpos": qpos, "qvel": VELOCITY_NOISE * rng.standard_normal(model.nv)}
+
+
+ROBOT = Robot(
+    name="half_cheetah",
+    env_id="SafeExplorer/HalfCheetah-v0",
+    fall="|z| > 0.5 m or |pitch| > 1.57 rad",
+    distance_text="|(z, pitch)|, z from the nominal 0.7 m",
+    initial_radius=0.01,
+    max_radius=2.0,
+    budget=8_000_000,
+    frame_skip=5,
+    observation_size=17,
+    action_size=6,
+    terms=("forward", "ctrl", "fall", "healthy", "distance"),
+    flavours={
+        "task": {"forward": 1.0, "ctrl": -0.1, "fall": -1.0},
+        "recovery": {"healthy": 1.0, "distance": -1.0, "ctrl": -0.1, "fall": -1.0},
+    },
+    build_model=lambda: load_gymnasium_model("half_cheetah.xml"),
+    observe=observe,
+    distance=distance,
+    fallen=fallen,
+    reward_terms=reward_terms,
+    task_start=task_start,
+    recovery_start=recovery_start,
+)

@@ -1,0 +1,72 @@
+"""What the simulation asks of a robot: a model, constants and functions on batched arrays [E, ...]."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from types import SimpleNamespace
+
+import mujoco
+import numpy as np
+
+Array = np.ndarray
+
+
+class Bodies(SimpleNamespace):
+    """The arrays of E robots at one instant, each [E, ...] and live.
+
+    qpos, qvel       views of the physics state
+    <derived field>  what the robot lists in `derived`; filled by every step, one substep behind as in mj_step
+    <memory>         what the robot lists in `memory`
+    """
+
+
+@dataclass(frozen=True)
+class Robot:
+    """One robot of the paper. Every function takes and returns arrays over E robots."""
+
+    name: str
+    env_id: str
+    fall: str  # the predicate that ends an episode, in one line
+    distance_text: str  # D(s), in one line
+    initial_radius: float  # d0
+    max_radius: float  # d_max
+    budget: int  # environment steps of the paper's training
+    frame_skip: int  # physics steps per control step
+    observation_size: int
+    action_size: int
+    terms: tuple[str, ...]  # reward terms, in the order that `reward_terms` returns them
+    flavours: Mapping[str, Mapping[str, float]]  # flavour -> weight per term; a missing term weighs 0
+
+    build_model: Callable[[], mujoco.MjModel]
+    observe: Callable[[Bodies], Array]  # [E, n]
+    distance: Callable[[Bodies], Array]  # D(s), [E]
+    fallen: Callable[[Bodies], Array]  # bool [E]
+    # (now, before, action [E, m], fallen [E], D [E]) -> one [E] array per term, unweighted
+    reward_terms: Callable[[Bodies, Bodies, Array, Array, Array], tuple[Array, ...]]
+    # One robot's first state, {"qpos": ..., "qvel": ..., <memory>: ...}; the MjData is scratch space.
+    task_start: Callable[[np.random.Generator, mujoco.MjModel, mujoco.MjData], dict[str, Array]]
+    recovery_start: Callable[[np.random.Generator, mujoco.MjModel, mujoco.MjData], dict[str, Array]]
+
+    derived: tuple[str, ...] = ()  # MjData fields that the reward reads
+    memory: Mapping[str, tuple[int, ...]] = field(
+        default_factory=dict
+    )  # state beyond the physics: name -> shape
+    remember: Callable[[Bodies, Array], None] = lambda now, action: None  # updates the memory after a step
+    floored: bool = False  # the reward is max(0, sum of terms), and 0 on a fall
+    observation_bound: float = np.inf
+    time_limit: int = 1000
+    recovery_time_limit: int = 250
+    camera: Mapping[str, float | tuple[float, float, float]] = field(default_factory=dict)
+
+    def weights(self, flavour: str) -> Array:
+        """The weight of every term in the order of `terms`, [K]."""
+        if flavour not in self.flavours:
+            raise ValueError(f"{self.name} has no flavour {flavour!r}; known: {', '.join(self.flavours)}")
+        return np.array([self.flavours[flavour].get(term, 0.0) for term in self.terms])
+
+    def episode_limit(self, flavour: str) -> int:
+        return self.time_limit if flavour == "task" else self.recovery_time_limit
+
+    def start(self, flavour: str) -> Callable[..., dict[str, Array]]:
+        return self.task_start if flavour == "task" else self.recovery_start

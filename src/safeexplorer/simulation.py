@@ -1,0 +1,315 @@
+"""E robots of one model in one `mujoco.batch.Batch`, as a Gymnasium vector environment."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import mujoco
+import numpy as np
+from gymnasium.spaces import Box
+from gymnasium.vector import AutoresetMode, VectorEnv
+from gymnasium.vector.utils import batch_space
+from mujoco.batch import Batch, SimulationError
+
+from safeexplorer.robot import Bodies, Robot
+
+SANE = 1e10  # beyond this MuJoCo itself calls a state diverged (mjMAXVAL)
+NO_STAGE = mujoco.mjtStage.mjSTAGE_NONE.value
+
+
+class Simulation(VectorEnv):
+    """E independent robots, stepped together. Every returned array is fresh (constant masks are read-only).
+
+    `info` holds one [E] array per key. `cost`, `simulation_error` and `reward_<term>` (weighted) describe the
+    step just made; `distance`, `episode_return` and `episode_length` describe the returned observation: after an
+    autoreset they belong to the new episode, and `final_info` has all keys for the finished one.
+    """
+
+    def __init__(
+        self,
+        robot: Robot,
+        num_envs: int = 4,
+        *,
+        flavour: str = "task",
+        threads: int = 1,
+        action_noise: float = 0.0,
+        max_episode_steps: int | None = None,
+        render_mode: str | None = None,
+        autoreset: bool = True,
+    ):
+        weights = robot.weights(flavour)
+        limit = robot.episode_limit(flavour) if max_episode_steps is None else max_episode_steps
+        _require_count("num_envs", num_envs)
+        _require_count("threads", threads)
+        _require_count("max_episode_steps", limit)
+        if not 0 <= action_noise < math.inf:
+            raise ValueError(f"action_noise must be a finite number >= 0, got {action_noise!r}")
+        self.robot, self.num_envs, self.flavour = robot, num_envs, flavour
+        self.action_noise, self.max_episode_steps = action_noise, limit
+        self.simulation_errors = 0  # diverged steps since construction
+        self._weights = weights[:, None]
+        self._autoreset = autoreset
+        self._allocate(robot.build_model(), threads)
+        self._declare(render_mode)
+
+    def _allocate(self, model: mujoco.MjModel, threads: int) -> None:
+        robot, count = self.robot, self.num_envs
+        self.model = model
+        needs_forces = "cfrc_ext" in robot.derived
+        # Only a persistent batch keeps the contacts that cfrc_ext is computed from.
+        self.batch = Batch(model, count, threads, persistent=needs_forces)
+        self._state = self.batch.state
+        self._flat_state = self._state.reshape(-1)
+        self._state_before = self._state.copy()
+        self._memory = {name: np.zeros((count, *shape)) for name, shape in robot.memory.items()}
+        derived = {name: self.batch.bind(name) for name in robot.derived}
+        if needs_forces:
+            derived["cfrc_ext"] = np.zeros((count, model.nbody, 6))
+            self._contact_count = self.batch.bind("ncon")
+        self.now = Bodies(**_physics(model, self._state), **derived, **self._memory)
+        self.before = Bodies(**_physics(model, self._state_before))
+        self._scratch = mujoco.MjData(model)
+        self._ctrl = self.batch.bind("ctrl")
+        self._action = np.zeros((count, model.nu))
+        self._flat_action = self._action.reshape(-1)
+        self._rngs = [np.random.Generator(np.random.PCG64()) for _ in range(count)]
+        self._return = np.zeros(count)
+        self._length = np.zeros(count, np.int64)
+
+    def _declare(self, render_mode: str | None) -> None:
+        model, robot = self.model, self.robot
+        self._low, self._high = (np.ascontiguousarray(edge) for edge in model.actuator_ctrlrange.T)
+        self.single_action_space = Box(self._low.astype(np.float32), self._high.astype(np.float32))
+        self.action_space = batch_space(self.single_action_space, self.num_envs)
+        bound = np.full(robot.observation_size, robot.observation_bound)
+        self.single_observation_space = Box(-bound, bound, dtype=np.float64)
+        self.observation_space = batch_space(self.single_observation_space, self.num_envs)
+        self.metadata = {
+            "autoreset_mode": AutoresetMode.SAME_STEP if self._autoreset else AutoresetMode.DISABLED,
+            "render_modes": ["rgb_array", "human"],
+            "render_fps": round(1 / (model.opt.timestep * robot.frame_skip)),
+        }
+        self._reward_keys = [f"reward_{term}" for term in robot.terms]
+        self._nobody, everybody = np.zeros(self.num_envs, bool), np.ones(self.num_envs, bool)
+        self._nobody.flags.writeable = everybody.flags.writeable = False
+        situation = ("distance", "episode_return", "episode_length")
+        self._situation_masks = {f"_{key}": everybody for key in situation}
+        self._step_masks = {
+            f"_{key}": everybody for key in ("cost", "simulation_error", *self._reward_keys, *situation)
+        }
+        self.render_mode = render_mode
+
+    # -- Gymnasium -----------------------------------------------------------------------------------------
+
+    def reset(
+        self, *, seed: int | None = None, options: Mapping[str, Any] | None = None
+    ) -> tuple[np.ndarray, dict[str, Any]]:
+        """Begin new episodes, of all robots or of those in the bool array `options["reset_mask"]`."""
+        if seed is not None:
+            children = np.random.SeedSequence(seed).spawn(self.num_envs)
+            self._rngs = [np.random.Generator(np.random.PCG64(child)) for child in children]
+        mask = np.ones(self.num_envs, bool) if options is None else options.get("reset_mask", ~self._nobody)
+        if np.shape(mask) != (self.num_envs,) or np.asarray(mask).dtype != bool:
+            raise ValueError(
+                f"options['reset_mask'] must be a bool array of shape ({self.num_envs},), got {mask!r}"
+            )
+        self._start(np.flatnonzero(mask))
+        return self.observe(), {**self._situation_masks, **self._situation(self.distance())}
+
+    def step(self, actions: np.ndarray):
+        """One control step of every robot: (observation, reward, terminated, truncated, info)."""
+        robot, now = self.robot, self.now
+        action = self._executed(actions)
+        diverged = self._advance(action)
+        fallen, distance = robot.fallen(now), robot.distance(now)
+        fallen |= diverged
+        terms = np.array(robot.reward_terms(now, self.before, action, fallen, distance))
+        terms *= self._weights
+        reward = np.add.reduce(terms, 0)
+        if robot.floored:
+            np.maximum(reward, 0.0, out=reward)
+            reward[fallen] = 0.0
+        robot.remember(now, action)
+        self._return += reward
+        self._length += 1
+        truncated = self._length >= self.max_episode_steps
+        observation = robot.observe(now)
+        info = {
+            **self._step_masks,
+            "cost": fallen.astype(np.float64),
+            "simulation_error": diverged,
+            **dict(zip(self._reward_keys, terms, strict=True)),
+            **self._situation(distance),
+        }
+        ended = fallen | truncated
+        if self._autoreset and ended.any():
+            observation = self._begin_again(ended, observation, info)
+        return observation, reward, fallen, truncated, info
+
+    def _executed(self, actions: np.ndarray) -> np.ndarray:
+        """clip(clip(a) + noise), [E, m] float64; refuses what no robot should be sent."""
+        actions = np.asarray(actions)
+        executed = self._action
+        if actions.shape != executed.shape:
+            raise ValueError(f"actions must have shape {executed.shape}, got {actions.shape}")
+        np.maximum(actions, self._low, out=executed)
+        np.minimum(executed, self._high, out=executed)
+        if math.isnan(self._flat_action.dot(self._flat_action)):
+            robots = np.flatnonzero(np.isnan(actions).any(1)).tolist()
+            raise ValueError(f"actions must be numbers, got NaN for robots {robots}")
+        if self.action_noise:
+            for row, rng in zip(executed, self._rngs, strict=True):
+                row += self.action_noise * rng.standard_normal(len(row))
+            np.maximum(executed, self._low, out=executed)
+            np.minimum(executed, self._high, out=executed)
+        return executed
+
+    def _begin_again(self, ended: np.ndarray, observation: np.ndarray, info: dict[str, Any]) -> np.ndarray:
+        """Start the next episode where one ended; the last word on the old one goes into `info`."""
+        finished = {}
+        for key in self._step_masks:
+            finished[key[1:]] = np.where(ended, info[key[1:]], np.zeros_like(info[key[1:]]))
+            finished[key] = ended.copy()
+        last = np.full(self.num_envs, None, object)
+        ids = np.flatnonzero(ended)
+        for i in ids:
+            last[i] = observation[i].copy()
+        info.update(final_obs=last, _final_obs=ended.copy(), final_info=finished, _final_info=ended.copy())
+        self._start(ids)
+        info.update(self._situation(self.distance()))
+        return self.observe()
+
+    def _situation(self, distance: np.ndarray) -> dict[str, np.ndarray]:
+        return {
+            "distance": distance,
+            "episode_return": self._return.copy(),
+            "episode_length": self._length.copy(),
+        }
+
+    def observe(self) -> np.ndarray:
+        """The observations of the current states, [E, n]."""
+        return self.robot.observe(self.now)
+
+    def distance(self) -> np.ndarray:
+        """D of the current states, [E]."""
+        return self.robot.distance(self.now)
+
+    # -- physics -------------------------------------------------------------------------------------------
+
+    def _start(self, ids: np.ndarray) -> None:
+        """Put robots `ids` into the first state of an episode."""
+        self.batch.reset(ids, stage=NO_STAGE)
+        for memory in self._memory.values():
+            memory[ids] = 0.0
+        start = self.robot.start(self.flavour)
+        for i in ids:
+            for name, value in start(self._rngs[i], self.model, self._scratch).items():
+                getattr(self.now, name)[i] = value
+        self._return[ids] = 0.0
+        self._length[ids] = 0
+
+    def _advance(self, action: np.ndarray) -> np.ndarray:
+        """Step the physics; the robots whose simulation diverged, bool [E].
+
+        After a blow-up `mj_step` silently goes on from the nominal pose: only the warning counters tell.
+        """
+        np.copyto(self._state_before, self._state)
+        self._ctrl[:] = action
+        diverged, broken = self._nobody, ()
+        try:
+            self.batch.step(nstep=self.robot.frame_skip)
+        except SimulationError as error:
+            broken = error.ids
+        sane = self._flat_state.dot(self._flat_state) < SANE**2  # False for NaN
+        if not sane or self.batch.warning.any() or len(broken):
+            diverged = self._undo(broken)
+        if "cfrc_ext" in self.robot.derived:
+            self._measure_contact_forces()
+        return diverged
+
+    def _undo(self, broken: Sequence[int]) -> np.ndarray:
+        """Put diverged robots back where they were before the step; which those are, bool [E]."""
+        state, before = self._state, self._state_before
+        diverged = self.batch.warning.any(axis=(1, 2)) | ~(np.abs(state) < SANE).all(1)
+        diverged[list(broken)] = True
+        ids = np.flatnonzero(diverged)
+        state[ids] = before[ids]
+        lost = ids[~(np.abs(before[ids]) < SANE).all(1)]  # no sane state to go back to
+        self.batch.reset(lost, stage=NO_STAGE)
+        before[lost] = state[lost]
+        self.batch.forward(ids)
+        self.batch.warning[ids] = 0
+        self.simulation_errors += len(ids)
+        return diverged
+
+    def _measure_contact_forces(self) -> None:
+        """cfrc_ext, which a batch leaves at zero: mj_rnePostConstraint for every robot that touches something."""
+        for i, contacts in enumerate(self._contact_count.tolist()):
+            if contacts:
+                self.batch.get_data(i, self._scratch)
+                mujoco.mj_rnePostConstraint(self.model, self._scratch)
+                self.now.cfrc_ext[i] = self._scratch.cfrc_ext
+            else:
+                self.now.cfrc_ext[i] = 0.0
+
+    # -- save and restore ----------------------------------------------------------------------------------
+
+    def get_state(self, ids: Sequence[int] | None = None) -> dict[str, np.ndarray]:
+        """Everything that decides how robots `ids` (default: all) go on, one row per robot."""
+        rows = np.arange(self.num_envs) if ids is None else np.asarray(ids, int)
+        return {
+            "physics": self._state[rows],
+            "episode_return": self._return[rows],
+            "episode_length": self._length[rows],
+            "rng": np.array([_rng_words(self._rngs[i]) for i in rows], np.uint64).reshape(-1, 6),
+            **{name: memory[rows] for name, memory in self._memory.items()},
+        }
+
+    def set_state(self, state: Mapping[str, np.ndarray], ids: Sequence[int] | None = None) -> None:
+        """Put rows from `get_state`, of this batch or another, into robots `ids` (default: all)."""
+        rows = np.arange(self.num_envs) if ids is None else np.asarray(ids, int)
+        for name, current in self.get_state(rows).items():
+            if name not in state or np.shape(state[name]) != current.shape:
+                got = np.shape(state[name]) if name in state else "nothing"
+                raise ValueError(f"state[{name!r}] must have shape {current.shape}, got {got}")
+        self._state[rows] = state["physics"]
+        self._return[rows] = state["episode_return"]
+        self._length[rows] = state["episode_length"]
+        for name, memory in self._memory.items():
+            memory[rows] = state[name]
+        for i, words in zip(rows, state["rng"], strict=True):
+            self._rngs[i] = _rng_from_words(words)
+        self.batch.warning[rows] = 0
+
+
+def _require_count(name: str, value: int) -> None:
+    if not isinstance(value, (int, np.integer)) or isinstance(value, bool) or value < 1:
+        raise ValueError(f"{name} must be an integer >= 1, got {value!r}")
+
+
+def _physics(model: mujoco.MjModel, state: np.ndarray) -> dict[str, np.ndarray]:
+    """qpos and qvel as views of state rows: time, qpos, qvel, ..."""
+    qpos = mujoco.mj_stateSize(model, mujoco.mjtState.mjSTATE_TIME.value)
+    qvel = qpos + model.nq
+    return {"qpos": state[:, qpos:qvel], "qvel": state[:, qvel : qvel + model.nv]}
+
+
+def _rng_words(rng: np.random.Generator) -> list[int]:
+    """A PCG64 stream as six 64-bit words."""
+    state = rng.bit_generator.state
+    words = [part >> shift & (2**64 - 1) for part in state["state"].values() for shift in (0, 64)]
+    return [*words, state["has_uint32"], state["uinteger"]]
+
+
+def _rng_from_words(words: np.ndarray) -> np.random.Generator:
+    low, high, inc_low, inc_high, has_uint32, uinteger = (int(word) for word in words)
+    generator = np.random.PCG64()
+    generator.state = {
+        "bit_generator": "PCG64",
+        "state": {"state": low | high << 64, "inc": inc_low | inc_high << 64},
+        "has_uint32": has_uint32,
+        "uinteger": uinteger,
+    }
+    return np.random.Generator(generator)
