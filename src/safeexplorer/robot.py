@@ -48,6 +48,8 @@ class Robot:
     task_start: Callable[[np.random.Generator, mujoco.MjModel, mujoco.MjData], dict[str, Array]]
     recovery_start: Callable[[np.random.Generator, mujoco.MjModel, mujoco.MjData], dict[str, Array]]
 
+    # Computes from qpos, qvel and memory what the functions above share, as attributes of the bodies.
+    prepare: Callable[[Bodies], None] = lambda now: None
     derived: tuple[str, ...] = ()  # MjData fields that the reward reads
     memory: Mapping[str, tuple[int, ...]] = field(
         default_factory=dict

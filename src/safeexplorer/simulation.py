@@ -123,6 +123,7 @@ class Simulation(VectorEnv):
         robot, now = self.robot, self.now
         action = self._executed(actions)
         diverged = self._advance(action)
+        robot.prepare(now)
         fallen, distance = robot.fallen(now), robot.distance(now)
         fallen |= diverged
         terms = np.array(robot.reward_terms(now, self.before, action, fallen, distance))
@@ -190,10 +191,12 @@ class Simulation(VectorEnv):
 
     def observe(self) -> np.ndarray:
         """The observations of the current states, [E, n]."""
+        self.robot.prepare(self.now)
         return self.robot.observe(self.now)
 
     def distance(self) -> np.ndarray:
         """D of the current states, [E]."""
+        self.robot.prepare(self.now)
         return self.robot.distance(self.now)
 
     # -- physics -------------------------------------------------------------------------------------------

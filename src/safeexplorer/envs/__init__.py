@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from safeexplorer.envs import ant, half_cheetah
+from safeexplorer.envs import ant, go1, half_cheetah
 from safeexplorer.robot import Robot
 from safeexplorer.simulation import Simulation
 
-ROBOTS: dict[str, Robot] = {module.ROBOT.name: module.ROBOT for module in (half_cheetah, ant)}
+ROBOTS: dict[str, Robot] = {module.ROBOT.name: module.ROBOT for module in (half_cheetah, ant, go1)}
 
 
 def get_robot(name: str) -> Robot:
