@@ -20,6 +20,7 @@ import jax.numpy as jnp
 import numpy as np
 import optax
 
+from safeexplorer.diagnostics import DIAGNOSED_STEPS, importance_diagnostics
 from safeexplorer.labelling import Appraisal, label, stored_action
 from safeexplorer.methods import Method
 from safeexplorer.networks import Params, gaussian_entropy, gaussian_log_prob, mlp, value
@@ -211,13 +212,15 @@ def make_learn(method: Method, hyper: Hyperparameters) -> Callable:
             return jax.lax.scan(minibatch_step, state, shuffled)
 
         first = unpack(columns[order[0, : columns.shape[0] // hyper.minibatches]])
-        norms = gradient_norms(state.params, first, method, hyper)
+        extra = gradient_norms(state.params, first, method, hyper)
+        if method.sampled_recovery:
+            extra |= importance_diagnostics(state.params, unpack(columns[order[0, :DIAGNOSED_STEPS]]))
         state, losses = jax.lax.scan(epoch, state, order)
         last_epoch = jax.tree.map(lambda x: x[-1].mean(), losses)
-        metrics = summarise(state, last_epoch, labelled, appraisal, segments, rollout) | norms
+        metrics = summarise(state, last_epoch, labelled, appraisal, segments, rollout) | extra
         return state, metrics
 
-    return jax.jit(learn, donate_argnums=(0,))
+    return jax.jit(learn)
 
 
 def summarise(

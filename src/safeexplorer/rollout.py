@@ -1,0 +1,172 @@
+"""The mixed-policy rollout: the main policy acts inside M, the recovery outside it.
+
+Nothing here depends on the method. Log-probabilities and values are left to the learner: parameters do not
+change during a rollout, so one batch afterwards gives the same numbers and the loop stays a few numpy calls.
+"""
+
+from __future__ import annotations
+
+from typing import Any, Protocol
+
+import numpy as np
+from gymnasium.vector import AutoresetMode, VectorEnv
+
+from safeexplorer.interventions import Intervention, Situation
+from safeexplorer.networks import Params, mlp
+from safeexplorer.trajectory import Rollout
+
+
+class Acts(Protocol):
+    """What the rollout asks of a recovery policy."""
+
+    def act(self, observation: np.ndarray) -> np.ndarray:
+        """[k, n] -> [k, m], executed as given."""
+        ...
+
+
+class Observer(Protocol):
+    """Looks on while a rollout is collected; must not touch the environment's state."""
+
+    def before_step(self, step: int) -> None:
+        """Called at every step, before anyone acts."""
+        ...
+
+    def on_exit(self, step: int, robots: np.ndarray) -> None:
+        """Called when robots enter a recovery segment, before the recovery acts on it."""
+        ...
+
+
+class Collector:
+    """Steps E robots T steps at a time and remembers where they are in between."""
+
+    def __init__(
+        self,
+        env: VectorEnv,
+        recovery: Acts | None,
+        intervention: Intervention,
+        rollout_steps: int,
+        sampled: bool = False,
+        observer: Observer | None = None,
+    ):
+        if env.metadata.get("autoreset_mode") != AutoresetMode.SAME_STEP:
+            raise ValueError(f"autoreset_mode is {env.metadata.get('autoreset_mode')}; allowed: SAME_STEP")
+        self.env, self.recovery, self.intervention = env, recovery, intervention
+        self.steps, self.sampled, self.observer = rollout_steps, sampled, observer
+        shape = (rollout_steps, env.num_envs)
+        n, m = env.single_observation_space.shape[0], env.single_action_space.shape[0]
+        self.distances = np.zeros(shape)  # [T, E] D(s_t)
+        self._observation = np.zeros((rollout_steps + 1, env.num_envs, n), np.float32)
+        self._next_observation = np.zeros((*shape, n), np.float32)
+        self._proposed, self._action = np.zeros((*shape, m), np.float32), np.zeros((*shape, m), np.float32)
+        self._reward, self._log_density = np.zeros(shape), np.zeros(shape, np.float32)
+        self._terminated, self._truncated = np.zeros(shape, bool), np.zeros(shape, bool)
+        self._outside = np.zeros((rollout_steps + 1, env.num_envs), bool)
+        self._next_outside = np.zeros(shape, bool)
+
+    def reset(self, seed: int) -> None:
+        """Start new episodes everywhere."""
+        observation, info = self.env.reset(seed=seed)
+        count = self.env.num_envs
+        self.observation, self.distance = observation, self._distance_of(info)
+        self.step = np.zeros(count, np.int64)
+        self.open = np.zeros(count, bool)  # in the middle of a recovery segment
+
+    def collect(self, params: Params, progress: float, rng: np.random.Generator) -> Rollout:
+        """T steps under the mixed policy. The arrays of the result are reused by the next call."""
+        takes_over, env, actor = self.intervention.takes_over, self.env, params["actor"]
+        noise = rng.standard_normal(self._proposed.shape, np.float32) * np.exp(params["log_std"])
+        open_before = self.open
+        self._log_density.fill(0.0)
+        for t in range(self.steps):
+            observation = self._observation[t]
+            observation[:] = self.observation
+            situation = Situation(self.observation, self.distance, self.step)
+            outside = self._outside[t] = takes_over(situation, progress)
+            proposed = np.add(mlp(actor, observation, np), noise[t], out=self._proposed[t])
+            action = self._action[t]
+            action[:] = proposed
+            self.distances[t] = self.distance
+            if self.observer is not None:
+                self.observer.before_step(t)
+            if outside.any():
+                self._recover(t, outside, open_before, rng)
+            after, self._reward[t], terminated, truncated, info = env.step(action)
+            self._terminated[t], self._truncated[t] = terminated, truncated
+            self.observation, self.distance = after, self._distance_of(info)
+            self.step = self.step + 1
+            open_before = outside
+            if "final_obs" in info:
+                open_before = outside & ~(terminated | truncated)
+                self._end_episodes(t, info, progress)
+        self.open = open_before
+        return self._finish(progress)
+
+    @staticmethod
+    def _distance_of(info: dict[str, Any]) -> np.ndarray:
+        return info["distance"]
+
+    def _recover(self, t: int, outside: np.ndarray, open_before: np.ndarray, rng: np.random.Generator) -> None:
+        """Let the recovery act on the robots outside M, and report first exits."""
+        robots = np.flatnonzero(outside)
+        if self.observer is not None and not open_before[robots].all():
+            self.observer.on_exit(t, robots[~open_before[robots]])
+        if self.sampled:
+            self._action[t, robots], self._log_density[t, robots] = self.recovery.sample(
+                self.observation[robots], rng
+            )
+        else:
+            self._action[t, robots] = self.recovery.act(self.observation[robots])
+
+    def _end_episodes(self, t: int, info: dict[str, Any], progress: float) -> None:
+        """Keep the last observation of episodes that ended at t; a fall on the last allowed step is a fall."""
+        robots = np.flatnonzero(info["_final_obs"])
+        final = np.stack(info["final_obs"][robots])
+        self._next_observation[t, robots] = final
+        distance = self._distance_of(info["final_info"])[robots]
+        situation = Situation(final, distance, self.step[robots])
+        self._next_outside[t, robots] = self.intervention.takes_over(situation, progress)
+        self._truncated[t] &= ~self._terminated[t]
+        self.step[robots] = 0
+
+    def _finish(self, progress: float) -> Rollout:
+        """Fill in what the next step tells about this one, and hand the rollout over."""
+        self._observation[-1] = self.observation
+        situation = Situation(self.observation, self.distance, self.step)
+        self._outside[-1] = self.intervention.takes_over(situation, progress)
+        goes_on = ~(self._terminated | self._truncated)
+        np.copyto(self._next_observation, self._observation[1:], where=goes_on[..., None])
+        np.copyto(self._next_outside, self._outside[1:], where=goes_on)
+        nothing = np.zeros_like(self._log_density)
+        return Rollout(
+            observation=self._observation[:-1],
+            next_observation=self._next_observation,
+            proposed=self._proposed,
+            action=self._action,
+            task_reward=self._reward,
+            terminated=self._terminated,
+            truncated=self._truncated,
+            recovering=self._outside[:-1],
+            next_outside=self._next_outside,
+            recovery_log_density=self._log_density,
+            reroll_value=nothing,
+            reroll_count=nothing,
+        )
+
+    def get_state(self) -> dict[str, np.ndarray]:
+        """Where the robots are: everything that the next rollout depends on."""
+        own = {"observation": self.observation, "distance": self.distance, "step": self.step, "open": self.open}
+        world = {f"world/{name}": array for name, array in self.env.get_state().items()}
+        memory = self.recovery.get_state() if self.recovery is not None else {}
+        return own | world | {f"recovery/{name}": array for name, array in memory.items()}
+
+    def set_state(self, state: dict[str, np.ndarray]) -> None:
+        """Go on from a state taken by `get_state`."""
+        self.observation, self.distance = state["observation"], state["distance"]
+        self.step, self.open = state["step"].copy(), state["open"]
+        self.env.set_state(_under("world/", state))
+        if self.recovery is not None:
+            self.recovery.set_state(_under("recovery/", state))
+
+
+def _under(prefix: str, state: dict[str, np.ndarray]) -> dict[str, np.ndarray]:
+    return {name.removeprefix(prefix): array for name, array in state.items() if name.startswith(prefix)}

@@ -1,0 +1,355 @@
+"""Algorithm 1: collect, learn, record, save."""
+
+from __future__ import annotations
+
+import json
+import signal
+import threading
+import time
+from collections import deque
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import jax
+import numpy as np
+
+from safeexplorer import envs
+from safeexplorer.accounting import Counts, Episode, Ledger
+from safeexplorer.checkpoint import (
+    checkpoints,
+    exclusive,
+    flatten,
+    generator_state,
+    load_latest,
+    restore_generator,
+    save_checkpoint,
+    unflatten_like,
+)
+from safeexplorer.evaluation import Evaluation, evaluate
+from safeexplorer.interventions import Intervention, JumpStart, NoIntervention, SafeRegion
+from safeexplorer.learner import init_learner, make_learn
+from safeexplorer.networks import init_actor_critic
+from safeexplorer.provenance import provenance
+from safeexplorer.recording import BlackBox, ExitLog, Recorder, Table
+from safeexplorer.recovery import load_recovery
+from safeexplorer.reroll import Reroller
+from safeexplorer.rollout import Collector
+from safeexplorer.schedules import linear, make_schedule
+from safeexplorer.settings import Settings, difference, from_dict
+from safeexplorer.summary import summarise_run
+from safeexplorer.trajectory import Rollout
+
+TRAILING = 100  # episodes in the trailing mean return
+LEARNER_COLUMNS = (
+    "recovery_rate segments segment_length segment_success policy_loss value_loss compat_loss gradient_policy"
+    " gradient_value gradient_compat approx_kl clip_share entropy explained_variance"
+).split()
+IMPORTANCE_COLUMNS = ["importance_ess_share", "importance_log10_variance_ratio"]
+METRIC_COLUMNS = [
+    *("update", "steps", "radius", "learning_rate", "return_mean", "return_trailing"),
+    *Counts._fields,
+    "open",
+    *LEARNER_COLUMNS,
+    *IMPORTANCE_COLUMNS,
+]
+EVALUATION_COLUMNS = ["update", "steps", "deterministic", "mixed_return", *Evaluation._fields, "gap"]
+
+
+class Stopped(Exception):
+    """The run was asked to stop; its checkpoint is on disk."""
+
+
+class Streams(NamedTuple):
+    """Independent sources of randomness, all from the one seed."""
+
+    actor: np.random.Generator
+    order: np.random.Generator
+    record: np.random.Generator
+
+
+class Training:
+    """One run: the robots, the learner, the counts, and the files in its folder."""
+
+    def __init__(self, settings: Settings, folder: Path):
+        self.settings, self.folder, self.method = settings, folder, settings.method_row()
+        init_seed, env_seed, *children = np.random.SeedSequence(settings.seed).spawn(5)
+        self.streams = Streams(*(np.random.default_rng(child) for child in children))
+        self.env = envs.make(
+            settings.robot,
+            settings.num_envs,
+            threads=settings.threads,
+            action_noise=settings.action_noise,
+        )
+        self.intervention = make_intervention(settings)
+        self.recovery = load_recovery(settings.recovery, self.env.robot) if self.method.intervenes else None
+        if self.method.sampled_recovery and self.recovery is not None and not self.recovery.has_density:
+            raise ValueError(
+                f"recovery is {self.recovery.name!r}, which has no density; method {settings.method!r} samples from one"
+            )
+        self.collector = Collector(
+            self.env,
+            self.recovery,
+            self.intervention,
+            settings.rollout_steps,
+            sampled=self.method.sampled_recovery,
+        )
+        self.collector.reset(int(env_seed.generate_state(1, np.uint64)[0]))
+        self.ledger = Ledger(settings.num_envs)
+        self.trailing: deque[float] = deque(maxlen=TRAILING)
+        self.update = 0
+        self.seconds = 0.0
+        hyper = settings.hyperparameters()
+        sizes = self.env.single_observation_space.shape[0], self.env.single_action_space.shape[0]
+        params = init_actor_critic(
+            np.random.default_rng(init_seed), *sizes, settings.hidden, self.method.critic_heads
+        )
+        self.learner = init_learner(params, hyper)
+        self.learn = make_learn(self.method, hyper)
+        self.params = jax.device_get(self.learner.params)
+        many = settings.analytic_samples > 1
+        self.reroller = Reroller(self.env, settings.analytic_samples, settings.gamma) if many else None
+        self.evaluation_env = envs.make(settings.robot, settings.eval_episodes) if settings.eval_every else None
+
+    # -- one update ----------------------------------------------------------------------------------------
+
+    def run_update(self) -> dict[str, Any]:
+        """Update u of N, and its row of metrics."""
+        began = time.perf_counter()
+        self.update += 1
+        progress = (self.update - 1) / self.settings.updates
+        rollout = self.collect(progress)
+        episodes = self.ledger.add(rollout, self.update)
+        self.ledger.reconcile(self.update * self.settings.batch_size)
+        learned = self.improve(rollout, progress)
+        row = self.record(rollout, episodes, learned, progress)
+        self.seconds += time.perf_counter() - began
+        return row
+
+    def collect(self, progress: float) -> Rollout:
+        """T steps under the mixed policy."""
+        self.exits.begin(self.update, self.radius(progress), self.streams.record)
+        rollout = self.collector.collect(self.params, progress, self.streams.actor)
+        if self.reroller is not None:
+            rollout = self.reroller.fill(rollout, self.collector, self.params, progress, self.streams.record)
+        return rollout
+
+    def improve(self, rollout: Rollout, progress: float) -> dict[str, float]:
+        """Epochs of minibatches; parameters that are not finite are refused and the run stops."""
+        settings = self.settings
+        order = np.stack(
+            [self.streams.order.permutation(settings.batch_size) for _ in range(settings.epochs)]
+        ).astype(np.int32)
+        learner, metrics = self.learn(self.learner, rollout, order, np.float32(self.learning_rate(progress)))
+        metrics = {name: float(x) for name, x in jax.device_get(metrics).items()}
+        if not metrics.pop("finite"):
+            raise FloatingPointError(
+                f"update {self.update} gave non-finite parameters; the last checkpoint in {self.folder} stands"
+            )
+        self.learner, self.params = learner, jax.device_get(learner.params)
+        return metrics
+
+    def record(self, rollout: Rollout, episodes: list[Episode], learned: dict, progress: float) -> dict[str, Any]:
+        """Write down what happened."""
+        self.exits.finish()
+        self.black_box.finish(rollout, self.collector.distances, episodes, self.radius(progress))
+        self.trailing.extend(episode.total_return for episode in episodes)
+        row = {
+            "update": self.update,
+            "steps": self.update * self.settings.batch_size,
+            "radius": self.radius(progress),
+            "learning_rate": self.learning_rate(progress),
+            "return_mean": float(np.mean([e.total_return for e in episodes])) if episodes else None,
+            "return_trailing": float(np.mean(self.trailing)) if self.trailing else None,
+            **self.ledger.counts._asdict(),
+            "open": int(self.ledger.open.sum()),
+            **dict.fromkeys(IMPORTANCE_COLUMNS),
+            **learned,
+        }
+        self.metrics.append(row)
+        self.episodes.append(*(e._asdict() | {"fell": int(e.fell)} for e in episodes))
+        if self.evaluation_env is not None and self.update % self.settings.eval_every == 0:
+            self.evaluate(row, progress)
+        return row
+
+    def evaluate(self, row: dict[str, Any], progress: float) -> None:
+        """J and its gap to J_mix (Theorem 2), with the policy's noise and without."""
+        for deterministic in (False, True):
+            seed = int(np.random.SeedSequence([self.settings.seed, self.update]).generate_state(1)[0])
+            result = evaluate(
+                self.params, self.evaluation_env, self.intervention, progress, seed, deterministic
+            )
+            mixed = row["return_trailing"]
+            gap = None if mixed is None else mixed - result.total_return
+            numbers = {name: float(x) for name, x in result._asdict().items()}
+            head = {"update": row["update"], "steps": row["steps"], "deterministic": int(deterministic)}
+            self.evaluations.append({**head, "mixed_return": mixed, **numbers, "gap": gap})
+
+    def radius(self, progress: float) -> float | None:
+        """d of the safe region now; None for other interventions."""
+        return self.intervention.radius(progress) if isinstance(self.intervention, SafeRegion) else None
+
+    def learning_rate(self, progress: float) -> float:
+        """lr (1 - (u - 1) / N)."""
+        return self.settings.learning_rate * (1.0 - progress if self.settings.anneal else 1.0)
+
+    # -- files ---------------------------------------------------------------------------------------------
+
+    def open_files(self, offsets: dict[str, int]) -> None:
+        """Open the records of the run, each cut back to where the checkpoint left it."""
+        self.metrics = Table(self.folder / "metrics.csv", METRIC_COLUMNS, offsets.get("metrics", 0))
+        self.episodes = Table(self.folder / "episodes.csv", list(Episode._fields), offsets.get("episodes", 0))
+        self.evaluations = Table(
+            self.folder / "evaluations.csv", EVALUATION_COLUMNS, offsets.get("evaluations", 0)
+        )
+        self.exits = ExitLog(self.folder, self.env, self.settings.exits_per_update, offsets.get("exits", 0))
+        self.black_box = BlackBox(
+            self.folder / "falls", self.env, self.settings.rollout_steps, self.settings.falls_kept
+        )
+        self.collector.observer = Recorder(
+            self.exits, self.black_box, self.reroller.note if self.reroller is not None else None
+        )
+
+    def files(self) -> dict[str, Table | ExitLog]:
+        return {
+            "metrics": self.metrics,
+            "episodes": self.episodes,
+            "evaluations": self.evaluations,
+            "exits": self.exits,
+        }
+
+    def save(self) -> None:
+        """A checkpoint from which the run continues bit for bit."""
+        offsets = {name: file.offset() for name, file in self.files().items()}
+        state = {
+            "update": self.update,
+            "seconds": self.seconds,
+            "settings": self.settings.as_dict(),
+            "recovery_digest": self.recovery.digest if self.recovery is not None else "",
+            "streams": {k: generator_state(rng) for k, rng in self.streams._asdict().items()},
+            "offsets": offsets,
+        }
+        save_checkpoint(self.folder / "checkpoints", self.update, flatten(self._arrays()), state)
+
+    def _arrays(self) -> dict[str, Any]:
+        return {
+            "learner": jax.device_get(self.learner),
+            "collector": self.collector.get_state(),
+            "ledger": self.ledger.get_state(),
+            "black_box": self.black_box.get_state(),
+            "trailing": np.array(self.trailing, np.float64),
+        }
+
+    def restore(self, arrays: dict[str, np.ndarray], state: dict[str, Any]) -> None:
+        """Continue from a checkpoint."""
+        changed = difference(state["settings"], self.settings.as_dict())
+        if self.recovery is not None and state["recovery_digest"] != self.recovery.digest:
+            changed.append(f"recovery weights: {state['recovery_digest'][:12]} -> {self.recovery.digest[:12]}")
+        if changed:
+            raise ValueError(f"{self.folder} was started with other settings: " + "; ".join(changed))
+        self.open_files(state["offsets"])
+        template = self._arrays() | {"trailing": arrays["trailing"]}
+        restored = unflatten_like(template, arrays)
+        self.learner = jax.tree.map(jax.numpy.asarray, restored["learner"])
+        self.params = jax.device_get(self.learner.params)
+        self.collector.set_state(restored["collector"])
+        self.ledger.set_state(restored["ledger"])
+        self.black_box.set_state(restored["black_box"])
+        self.trailing.extend(restored["trailing"].tolist())
+        for name, rng in self.streams._asdict().items():
+            restore_generator(rng, state["streams"][name])
+        self.update, self.seconds = state["update"], state["seconds"]
+
+    def close(self) -> None:
+        for file in self.files().values():
+            file.close()
+        self.env.close()
+
+
+def make_intervention(settings: Settings) -> Intervention:
+    """Who acts when, from the settings."""
+    if not settings.method_row().intervenes:
+        return NoIntervention()
+    if settings.intervention == "jump_start":
+        return JumpStart(linear(settings.handoff, -settings.handoff))
+    return SafeRegion(
+        make_schedule(settings.schedule, settings.initial_radius, settings.max_radius, settings.fraction)
+    )
+
+
+def train(
+    settings: Settings, folder: Path, watch: Callable[[Training, dict[str, Any]], None] = lambda run, row: None
+) -> Training:
+    """Run to the end, from the start or from the last checkpoint in `folder`.
+
+    SIGTERM and SIGINT finish the update in hand, save and raise `Stopped`.
+    """
+    settings = settings.resolved()
+    with exclusive(folder), stop_requests() as asked_to_stop:
+        run = open_run(settings, folder)
+        try:
+            while run.update < settings.updates:
+                row = run.run_update()
+                last = run.update == settings.updates
+                if last or asked_to_stop.is_set() or run.update % settings.checkpoint_every == 0:
+                    run.save()
+                watch(run, row)
+                if asked_to_stop.is_set() and not last:
+                    raise Stopped(f"stopped after update {run.update} of {settings.updates}")
+            write_summary(run)
+        finally:
+            run.close()
+    return run
+
+
+def open_run(settings: Settings, folder: Path) -> Training:
+    """A new run, or the one in `folder` as its last whole checkpoint left it."""
+    run = Training(settings, folder)
+    found = load_latest(folder / "checkpoints")
+    if found is None:
+        run.open_files({})
+        facts = {"settings": settings.as_dict(), "updates": settings.updates, "provenance": provenance()}
+        facts["recovery"] = None if run.recovery is None else {"name": run.recovery.name, "sha256": run.recovery.digest}
+        (folder / "run.json").write_text(json.dumps(facts, indent=1))
+    else:
+        run.restore(*found)
+    return run
+
+
+def stored_settings(folder: Path) -> Settings:
+    """The settings of the run in `folder`."""
+    path = folder / "run.json"
+    if not path.is_file():
+        raise ValueError(f"{folder} holds no run: there is no run.json in it")
+    return from_dict(json.loads(path.read_text())["settings"])
+
+
+def has_checkpoint(folder: Path) -> bool:
+    """Is there anything to resume?"""
+    return bool(checkpoints(folder / "checkpoints"))
+
+
+def write_summary(run: Training) -> None:
+    """The run in a few numbers, as `summary.json`."""
+    (run.folder / "summary.json").write_text(json.dumps(summarise_run(run.folder, run.seconds), indent=1))
+
+
+class stop_requests:
+    """While active, SIGTERM and SIGINT set an event instead of killing; a second SIGINT kills."""
+
+    def __enter__(self) -> threading.Event:
+        self.event = threading.Event()
+        self.previous = {}
+        if threading.current_thread() is threading.main_thread():
+            for number in (signal.SIGTERM, signal.SIGINT):
+                self.previous[number] = signal.signal(number, self._ask)
+        return self.event
+
+    def _ask(self, number: int, frame: Any) -> None:
+        if self.event.is_set():
+            raise KeyboardInterrupt
+        self.event.set()
+
+    def __exit__(self, *_: Any) -> None:
+        for number, handler in self.previous.items():
+            signal.signal(number, handler)
