@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import json
-import signal
-import threading
 import time
 from collections import deque
 from collections.abc import Callable
@@ -27,6 +25,7 @@ from safeexplorer.checkpoint import (
     unflatten_like,
 )
 from safeexplorer.evaluation import Evaluation, evaluate
+from safeexplorer.interruption import Stopped, stop_requests
 from safeexplorer.interventions import Intervention, JumpStart, NoIntervention, SafeRegion
 from safeexplorer.learner import init_learner, make_learn
 from safeexplorer.networks import init_actor_critic
@@ -54,10 +53,6 @@ METRIC_COLUMNS = [
     *IMPORTANCE_COLUMNS,
 ]
 EVALUATION_COLUMNS = ["update", "steps", "deterministic", "mixed_return", *Evaluation._fields, "gap"]
-
-
-class Stopped(Exception):
-    """The run was asked to stop; its checkpoint is on disk."""
 
 
 class Streams(NamedTuple):
@@ -332,24 +327,3 @@ def has_checkpoint(folder: Path) -> bool:
 def write_summary(run: Training) -> None:
     """The run in a few numbers, as `summary.json`."""
     (run.folder / "summary.json").write_text(json.dumps(summarise_run(run.folder, run.seconds), indent=1))
-
-
-class stop_requests:
-    """While active, SIGTERM and SIGINT set an event instead of killing; a second SIGINT kills."""
-
-    def __enter__(self) -> threading.Event:
-        self.event = threading.Event()
-        self.previous = {}
-        if threading.current_thread() is threading.main_thread():
-            for number in (signal.SIGTERM, signal.SIGINT):
-                self.previous[number] = signal.signal(number, self._ask)
-        return self.event
-
-    def _ask(self, number: int, frame: Any) -> None:
-        if self.event.is_set():
-            raise KeyboardInterrupt
-        self.event.set()
-
-    def __exit__(self, *_: Any) -> None:
-        for number, handler in self.previous.items():
-            signal.signal(number, handler)
