@@ -1,0 +1,16 @@
+"""The paper's theory as executable checks on exact small processes (`safeexplorer verify`)."""
+
+from __future__ import annotations
+
+from safeexplorer.theory.check import Check
+from safeexplorer.theory.gap import gap_checks
+from safeexplorer.theory.gradient import gradient_checks
+from safeexplorer.theory.recovery_value import value_checks
+from safeexplorer.theory.update import update_checks
+
+__all__ = ["Check", "all_checks"]
+
+
+def all_checks() -> list[Check]:
+    """Every check, in the order of the paper."""
+    return [*gradient_checks(), *gap_checks(), *value_checks(), *update_checks()]

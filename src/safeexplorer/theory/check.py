@@ -1,0 +1,27 @@
+"""The record that every check returns: what the paper claims, what was measured, and whether it holds."""
+
+from __future__ import annotations
+
+from dataclasses import asdict, dataclass, field
+from typing import Any, Literal
+
+
+@dataclass(frozen=True)
+class Check:
+    """One claim of the paper beside a number computed for it."""
+
+    claim: str  # where the paper says it, e.g. "Theorem 1"
+    statement: str  # what is compared, in one line
+    measured: float
+    relation: Literal["<=", ">="]
+    bound: float
+    numbers: dict[str, float] = field(default_factory=dict)  # what else was computed on the way
+
+    @property
+    def passed(self) -> bool:
+        """`measured relation bound`; a NaN never passes."""
+        return self.measured <= self.bound if self.relation == "<=" else self.measured >= self.bound
+
+    def as_dict(self) -> dict[str, Any]:
+        """For JSON."""
+        return asdict(self) | {"passed": self.passed}

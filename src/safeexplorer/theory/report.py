@@ -1,0 +1,47 @@
+"""`safeexplorer verify`: run every check and print what it measured."""
+
+from __future__ import annotations
+
+import argparse
+import json
+
+from rich.box import SIMPLE_HEAD
+from rich.console import Console
+from rich.table import Table
+from rich.text import Text
+
+from safeexplorer.theory import all_checks
+from safeexplorer.theory.check import Check
+
+
+def table_of(checks: list[Check]) -> Table:
+    """One row per check: where the paper says it, what was measured, further numbers, and the verdict."""
+    table = Table("claim, and what is measured", "value", "must be", "holds", box=SIMPLE_HEAD)
+    for check in checks:
+        text = Text(check.claim, "bold").append(f": {check.statement}", "not bold")
+        if check.numbers:
+            further = ", ".join(f"{name} {x:.3g}" for name, x in check.numbers.items())
+            text.append(f" ({further})", "not bold dim")
+        verdict = Text("yes") if check.passed else Text("NO", "bold red")
+        table.add_row(text, f"{check.measured:.2g}", f"{check.relation} {check.bound:.2g}", verdict)
+    return table
+
+
+def verify_command(args: argparse.Namespace) -> int:
+    """Print all checks, as a table or as JSON; 1 if one fails."""
+    checks = all_checks()
+    failed = [check for check in checks if not check.passed]
+    if args.json:
+        print(json.dumps([check.as_dict() for check in checks], indent=1))
+        return 1 if failed else 0
+    console = Console()
+    console.print(table_of(checks))
+    console.print(f"{len(checks) - len(failed)} of {len(checks)} checks hold", highlight=False)
+    return 1 if failed else 0
+
+
+def add_verify(commands) -> None:
+    """Hang the command into the command line (`commands` comes from argparse's add_subparsers)."""
+    parser = commands.add_parser("verify", help="check the paper's theory on exact small processes")
+    parser.add_argument("--json", action="store_true", help="machine-readable output")
+    parser.set_defaults(command=verify_command)

@@ -1,0 +1,177 @@
+"""The learner's own losses against what the paper says they are: masked policy gradient, imitation limits.
+
+The left-hand sides are `labelling.label` and `learner.loss_terms` in float64; the right-hand sides are
+written here a second time in plain numpy, and differentiated by central differences.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import jax
+import numpy as np
+
+from safeexplorer.labelling import label
+from safeexplorer.learner import Hyperparameters, appraise, loss_terms
+from safeexplorer.methods import DAGGER, SAFEEXPLORER, Method
+from safeexplorer.networks import Params, init_actor_critic
+from safeexplorer.theory.check import Check
+from safeexplorer.trajectory import Batch, Rollout
+
+EXACT = 1e-12
+ROUNDING = 1e-8  # central differences
+HYPER = Hyperparameters(lambda_compat=0.7)
+STEPS, WIDTH, OBSERVATION, ACTION = 10, 2, 3, 2
+
+
+def example_rollout(seed: int = 7) -> Rollout:
+    """Random numbers around two robots: a recovery of three steps that succeeds, one of four that fails."""
+    rng = np.random.default_rng(seed)
+    recovering, terminated = np.zeros((STEPS, WIDTH), bool), np.zeros((STEPS, WIDTH), bool)
+    recovering[2:5, 0] = recovering[3:7, 1] = True
+    terminated[6, 1] = True
+    proposed = rng.normal(size=(STEPS, WIDTH, ACTION))
+    recovery = rng.uniform(-1.0, 1.0, size=proposed.shape)
+    none = np.zeros((STEPS, WIDTH))
+    return Rollout(
+        observation=rng.normal(size=(STEPS, WIDTH, OBSERVATION)),
+        next_observation=rng.normal(size=(STEPS, WIDTH, OBSERVATION)),
+        proposed=proposed,
+        action=np.where(recovering[..., None], recovery, proposed),
+        task_reward=rng.normal(size=(STEPS, WIDTH)),
+        terminated=terminated,
+        truncated=np.zeros((STEPS, WIDTH), bool),
+        recovering=recovering,
+        next_outside=np.concatenate([recovering[1:], recovering[:1]]),
+        recovery_log_density=none,
+        reroll_value=none,
+        reroll_count=none,
+    )
+
+
+def example_params(seed: int = 8) -> Params:
+    """A small actor-critic with every parameter away from zero."""
+    rng = np.random.default_rng(seed)
+    params = init_actor_critic(rng, OBSERVATION, ACTION, hidden=(4,))
+    return jax.tree.map(lambda x: x.astype(np.float64) + 0.3 * rng.normal(size=x.shape), params)
+
+
+def learner_term(term: str, rollout: Rollout, params: Params, method: Method) -> tuple[float, Params, Batch]:
+    """One term of the real loss on the whole rollout, its gradient, and the batch, a row per step."""
+
+    def compute(params: Params, rollout: Rollout):
+        appraisal = appraise(params, rollout, rollout.action)
+        batch, _ = label(rollout, appraisal, method, (HYPER.gamma, HYPER.gae_lambda))
+        batch = Batch(*(x.reshape(-1, *x.shape[2:]) for x in batch))
+        loss_of = jax.value_and_grad(lambda p: getattr(loss_terms(p, batch, method, HYPER), term))
+        return *loss_of(params), batch
+
+    with jax.enable_x64(True):
+        loss, gradient, batch = jax.tree.map(np.asarray, jax.jit(compute)(params, rollout))
+    return float(loss), gradient, batch
+
+
+def log_likelihood(params: Params, observation: np.ndarray, action: np.ndarray) -> np.ndarray:
+    """log pi(a | s) of the diagonal Gaussian, from its definition."""
+    hidden = observation
+    for layer in params["actor"][:-1]:
+        hidden = np.tanh(hidden @ layer["weight"] + layer["bias"])
+    mean = hidden @ params["actor"][-1]["weight"] + params["actor"][-1]["bias"]
+    sigma = np.exp(params["log_std"])
+    density = np.exp(-((action - mean) ** 2) / (2 * sigma**2)) / np.sqrt(2 * np.pi * sigma**2)
+    return np.log(density).sum(axis=-1)
+
+
+def finite_difference(function: Callable[[Params], float], params: Params, width: float = 1e-5) -> Params:
+    """Central differences in every parameter."""
+    leaves, tree = jax.tree.flatten(params)
+    gradient = [np.zeros_like(leaf) for leaf in leaves]
+    for which, leaf in enumerate(leaves):
+        for index in np.ndindex(leaf.shape):
+            sides = []
+            for sign in (1.0, -1.0):
+                nudged = [x.copy() for x in leaves]
+                nudged[which][index] += sign * width
+                sides.append(function(jax.tree.unflatten(tree, nudged)))
+            gradient[which][index] = (sides[0] - sides[1]) / (2 * width)
+    return jax.tree.unflatten(tree, gradient)
+
+
+def distance(a: Params, b: Params) -> float:
+    """The largest difference between two trees."""
+    pairs = zip(jax.tree.leaves(a), jax.tree.leaves(b), strict=True)
+    return max(float(np.abs(x - y).max()) for x, y in pairs)
+
+
+def norm(tree: Params) -> float:
+    """The Euclidean norm of a tree."""
+    return float(np.sqrt(sum((x**2).sum() for x in jax.tree.leaves(tree))))
+
+
+def imitation_limit(method: Method, claim: str, dataset: str) -> list[Check]:
+    """Proposition 10: the compatibility loss is behavioural cloning on a dataset of recovery steps.
+
+    Always gate: on all of them. Hard gate: on those of the succeeded segment (robot 0, steps 2 to 4). The
+    normaliser is the number of all recovery steps, 7, in both.
+    """
+    rollout, params = example_rollout(), example_params()
+    chosen = rollout.recovering.copy()
+    if method.gate == "hard":
+        chosen[:, 1] = False
+    observation, action = rollout.observation[chosen], rollout.action[chosen]
+
+    def cloning(p: Params) -> float:
+        return -HYPER.lambda_compat * log_likelihood(p, observation, action).sum() / rollout.recovering.sum()
+
+    loss, gradient, _ = learner_term("compat", rollout, params, method)
+    return [
+        Check(
+            claim,
+            f"|compatibility loss - cloning loss on {dataset}|",
+            abs(loss - cloning(params)),
+            "<=",
+            EXACT,
+            {"loss": loss, "pairs": float(chosen.sum())},
+        ),
+        Check(
+            claim,
+            "the same for the gradients",
+            distance(gradient, finite_difference(cloning, params)),
+            "<=",
+            ROUNDING,
+            {"gradient_norm": norm(gradient)},
+        ),
+    ]
+
+
+def masked_surrogate() -> Check:
+    """Corollary 3, equation (ppo-safe): at the parameters that collected the rollout (rho = 1) the gradient
+    of the policy loss is minus the mean over safe steps of grad log pi times the normalised advantage."""
+    rollout, params = example_rollout(), example_params()
+    _, gradient, batch = learner_term("policy", rollout, params, SAFEEXPLORER)
+    safe = ~rollout.recovering.reshape(-1)
+    advantage = batch.advantage[safe]
+    advantage = (advantage - advantage.mean()) / (advantage.std(ddof=1) + 1e-8)
+
+    def estimator(p: Params) -> float:
+        return (
+            -(log_likelihood(p, batch.observation[safe], batch.action[safe]) * advantage).sum() / safe.sum()
+        )
+
+    return Check(
+        claim="Corollary 3, eq. (ppo-safe)",
+        statement="|policy-loss gradient at rho = 1 + masked estimator|",
+        measured=distance(gradient, finite_difference(estimator, params)),
+        relation="<=",
+        bound=ROUNDING,
+        numbers={"gradient_norm": norm(gradient), "safe_steps": float(safe.sum())},
+    )
+
+
+def update_checks() -> list[Check]:
+    """Everything about the learner's losses."""
+    return [
+        masked_surrogate(),
+        *imitation_limit(DAGGER, "Proposition 10 (a), DAgger", "every recovery step"),
+        *imitation_limit(SAFEEXPLORER, "Proposition 10 (c), hard gate", "succeeded segments"),
+    ]
