@@ -25,22 +25,24 @@ STEPS, WIDTH, OBSERVATION, ACTION = 10, 2, 3, 2
 
 
 def example_rollout(seed: int = 7) -> Rollout:
-    """Random numbers around two robots: a recovery of three steps that succeeds, one of four that fails."""
-    rng = np.random.default_rng(seed)
-    recovering, terminated = np.zeros((STEPS, WIDTH), bool), np.zeros((STEPS, WIDTH), bool)
+    """Random numbers around two robots. Robot 0 recovers in steps 2 to 4 and meets its time limit at step 7;
+    robot 1 recovers in steps 3 to 6 and falls."""
+    rng, shape = np.random.default_rng(seed), (STEPS, WIDTH)
+    recovering, terminated, truncated = (np.zeros(shape, bool) for _ in range(3))
     recovering[2:5, 0] = recovering[3:7, 1] = True
-    terminated[6, 1] = True
-    proposed = rng.normal(size=(STEPS, WIDTH, ACTION))
-    recovery = rng.uniform(-1.0, 1.0, size=proposed.shape)
-    none = np.zeros((STEPS, WIDTH))
+    truncated[7, 0] = terminated[6, 1] = True
+    states, final = rng.normal(size=(2, STEPS + 1, WIDTH, OBSERVATION))
+    proposed, recovery = rng.normal(size=(2, *shape, ACTION))
+    ended = terminated | truncated
+    none = np.zeros(shape)
     return Rollout(
-        observation=rng.normal(size=(STEPS, WIDTH, OBSERVATION)),
-        next_observation=rng.normal(size=(STEPS, WIDTH, OBSERVATION)),
+        observation=states[:-1],
+        next_observation=np.where(ended[..., None], final[1:], states[1:]),
         proposed=proposed,
         action=np.where(recovering[..., None], recovery, proposed),
-        task_reward=rng.normal(size=(STEPS, WIDTH)),
+        task_reward=rng.normal(size=shape),
         terminated=terminated,
-        truncated=np.zeros((STEPS, WIDTH), bool),
+        truncated=truncated,
         recovering=recovering,
         next_outside=np.concatenate([recovering[1:], recovering[:1]]),
         recovery_log_density=none,
