@@ -1,0 +1,77 @@
+"""What a pre-training run of a recovery is: one frozen record, with the paper's recipe for each robot."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import asdict, dataclass, fields
+from typing import Any
+
+from safeexplorer.envs import get_robot
+from safeexplorer.recovery.sac import SacHyperparameters
+
+
+@dataclass(frozen=True)
+class RecoverySettings:
+    """Every number that decides the result of a run."""
+
+    robot: str
+    flavour: str = "recovery"
+    seed: int = 1
+    steps: int = 5_000_000  # environment steps
+    num_envs: int = 64
+    updates_per_step: int = 16  # gradient updates per step of all robots
+    replay: int = 1_000_000
+    learning_starts: int = 5_000  # environment steps with random actions
+    policy_learning_rate: float = 3e-4
+    q_learning_rate: float = 1e-3
+    tau: float = 0.005
+    gamma: float = 0.99
+    batch_size: int = 256
+    snapshot_every: int = 250_000  # environment steps
+    record_every: int = 10_000
+
+    def sac(self) -> SacHyperparameters:
+        """The learner's share of the settings."""
+        names = {field.name for field in fields(SacHyperparameters)} - {"hidden"}
+        return SacHyperparameters(**{name: getattr(self, name) for name in names})
+
+
+RECIPES: dict[str, dict[str, Any]] = {
+    "half_cheetah": {"steps": 5_000_000},
+    "ant": {"steps": 3_000_000, "policy_learning_rate": 1e-4, "q_learning_rate": 3e-4, "tau": 0.002},
+    "go1": {"steps": 10_000_000},
+}
+
+POSITIVE = ("steps", "num_envs", "updates_per_step", "replay", "batch_size", "snapshot_every", "record_every")
+UNIT = ("policy_learning_rate", "q_learning_rate", "tau", "gamma")
+
+
+def recovery_settings(robot: str, **chosen: Any) -> RecoverySettings:
+    """The recipe of `robot` with `chosen` on top; None means not chosen. Checked."""
+    get_robot(robot).weights(chosen.get("flavour") or "recovery")
+    given = {name: value for name, value in chosen.items() if value is not None}
+    settings = RecoverySettings(robot, **RECIPES.get(robot, {}) | given)
+    check(settings)
+    return settings
+
+
+def check(settings: RecoverySettings) -> None:
+    """Refuse what cannot work, naming the setting, what was got and what is allowed."""
+    if settings.flavour == "task":
+        raise ValueError("flavour is 'task'; a recovery is trained on a recovery flavour")
+    for name in POSITIVE:
+        if getattr(settings, name) < 1:
+            raise ValueError(f"{name} is {getattr(settings, name)}; allowed: 1 or more")
+    for name in UNIT:
+        value = getattr(settings, name)
+        if not (math.isfinite(value) and 0.0 < value <= 1.0):
+            raise ValueError(f"{name} is {value}; allowed: above 0, at most 1")
+    if settings.learning_starts < 0 or settings.replay < max(settings.num_envs, settings.batch_size):
+        raise ValueError(f"replay is {settings.replay}; allowed: at least num_envs and batch_size")
+
+
+def difference(before: dict[str, Any], now: RecoverySettings) -> list[str]:
+    """One line per setting that differs."""
+    after = asdict(now)
+    names = sorted(before.keys() | after.keys())
+    return [f"{k}: {before.get(k)} -> {after.get(k)}" for k in names if before.get(k) != after.get(k)]
