@@ -110,5 +110,8 @@ class Ledger:
         """Go on from a state taken by `get_state`."""
         self.counts = Counts(*(int(n) for n in state["counts"]))
         self.open = state["open"]
-        self.running_return, self.running_length = state["running_return"].copy(), state["running_length"].copy()
+        self.running_return, self.running_length = (
+            state["running_return"].copy(),
+            state["running_length"].copy(),
+        )
         self.running_recovery = state["running_recovery"].copy()

@@ -1,7 +1,7 @@
 """Checkpoints that survive a kill at any moment: atomic, pickle-free, hashed, the last two kept.
 
-A checkpoint is a folder `<step>` under `checkpoints/` with `arrays.npz` (arrays by path), `state.json` (plain values) and
-`manifest.json` (SHA-256 of both). It is written under a temporary name and renamed into place, so that
+A checkpoint is a folder `<step>` under `checkpoints/` with `arrays.npz` (arrays by path), `state.json` (plain
+values) and `manifest.json` (SHA-256 of both). It is written under a temporary name and renamed into place, so that
 a killed process leaves the old one or the new one, never half of one.
 """
 
@@ -45,10 +45,14 @@ def flatten(tree: Any, prefix: str = "") -> dict[str, np.ndarray]:
 def unflatten_like(template: Any, flat: dict[str, np.ndarray], prefix: str = "") -> Any:
     """Put the arrays of `flat` back into the shape of `template`; shapes and types must agree."""
     if isinstance(template, dict):
-        return {k: unflatten_like(v, flat, f"{prefix}{SEPARATOR}{k}" if prefix else k) for k, v in template.items()}
+        return {
+            k: unflatten_like(v, flat, f"{prefix}{SEPARATOR}{k}" if prefix else k)
+            for k, v in template.items()
+        }
     if isinstance(template, list | tuple):
         parts = [
-            unflatten_like(v, flat, f"{prefix}{SEPARATOR}{i}" if prefix else str(i)) for i, v in enumerate(template)
+            unflatten_like(v, flat, f"{prefix}{SEPARATOR}{i}" if prefix else str(i))
+            for i, v in enumerate(template)
         ]
         return type(template)(*parts) if hasattr(template, "_fields") else type(template)(parts)
     if prefix not in flat:
@@ -63,7 +67,9 @@ def save_checkpoint(folder: Path, step: int, arrays: dict[str, np.ndarray], stat
     """Write checkpoint `step`, then drop all but the last two. Non-finite floats are refused."""
     for name, array in arrays.items():
         if np.issubdtype(array.dtype, np.floating) and not np.isfinite(array).all():
-            raise FloatingPointError(f"{name} holds a non-finite number: not saved; the last checkpoint stands")
+            raise FloatingPointError(
+                f"{name} holds a non-finite number: not saved; the last checkpoint stands"
+            )
     folder.mkdir(parents=True, exist_ok=True)
     target, temporary = folder / f"{step:010d}", folder / f".{step:010d}.{os.getpid()}"
     shutil.rmtree(temporary, ignore_errors=True)

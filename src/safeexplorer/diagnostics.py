@@ -25,7 +25,9 @@ def importance_diagnostics(params: Params, batch: Batch) -> dict[str, Any]:
     log_weight = jnp.where(recovery, batch.log_prob - batch.log_mu, -jnp.inf)
     largest = jnp.max(log_weight, initial=-jnp.inf)
     shift = jnp.where(jnp.isfinite(largest), jnp.maximum(largest, 0.0), 0.0)
-    relative = jnp.exp(jnp.where(recovery, log_weight - jnp.where(jnp.isfinite(largest), largest, 0.0), -jnp.inf))
+    relative = jnp.exp(
+        jnp.where(recovery, log_weight - jnp.where(jnp.isfinite(largest), largest, 0.0), -jnp.inf)
+    )
     count = recovery.sum()
     squares = (relative**2).sum()
     share = jnp.where(count > 0, relative.sum() ** 2 / jnp.where(count > 0, count * squares, 1.0), 0.0)
@@ -35,8 +37,13 @@ def importance_diagnostics(params: Params, batch: Batch) -> dict[str, Any]:
     scaled = jnp.where(recovery, jnp.exp(jnp.where(recovery, log_weight - shift, 0.0)), jnp.exp(-shift))
     sampled = total_variance(scores * scaled[:, None])
     usable = (masked > 0) & (sampled > 0)
-    log_ratio = jnp.log10(jnp.where(usable, sampled / jnp.where(usable, masked, 1.0), 1.0)) + 2.0 * shift / jnp.log(10.0)
-    return {"importance_ess_share": share, "importance_log10_variance_ratio": jnp.where(usable, log_ratio, 0.0)}
+    log_ratio = jnp.log10(
+        jnp.where(usable, sampled / jnp.where(usable, masked, 1.0), 1.0)
+    ) + 2.0 * shift / jnp.log(10.0)
+    return {
+        "importance_ess_share": share,
+        "importance_log10_variance_ratio": jnp.where(usable, log_ratio, 0.0),
+    }
 
 
 def score_samples(params: Params, batch: Batch) -> Any:
@@ -47,7 +54,9 @@ def score_samples(params: Params, batch: Batch) -> Any:
 
     policy = {"actor": params["actor"], "log_std": params["log_std"]}
     gradients = jax.vmap(jax.grad(log_prob), in_axes=(None, 0, 0))(policy, batch.observation, batch.action)
-    return jnp.concatenate([g.reshape(len(batch.observation), -1) for g in jax.tree.leaves(gradients)], axis=1)
+    return jnp.concatenate(
+        [g.reshape(len(batch.observation), -1) for g in jax.tree.leaves(gradients)], axis=1
+    )
 
 
 def total_variance(samples: Any) -> Any:

@@ -50,7 +50,9 @@ def average_rerolls(value: Any, rollout: Rollout, segments: Segments) -> Any:
     return jnp.where(segments.start, mean, value)
 
 
-def advantages(reward: Any, value: Any, appraisal: Appraisal, rollout: Rollout, discounts: tuple[float, float]):
+def advantages(
+    reward: Any, value: Any, appraisal: Appraisal, rollout: Rollout, discounts: tuple[float, float]
+):
     """GAE(gamma, lambda) over the whole mixed trajectory, on the overwritten values.
 
     A fall cuts the bootstrap; the time limit bootstraps from the final observation and cuts the trace.

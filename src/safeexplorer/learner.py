@@ -10,6 +10,7 @@ The loss is the same for every method; the method is in the weights (see `labell
 
 from __future__ import annotations
 
+import functools
 import math
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -167,7 +168,7 @@ def gradient_norms(params: Params, batch: Batch, method: Method, hyper: Hyperpar
     norms = {}
     for term in ("policy", "value", "compat"):
         gradient = jax.grad(lambda p, term=term: getattr(loss_terms(p, batch, method, hyper), term))(params)
-        norms[f"gradient_{term}"] = optax.global_norm(gradient)
+        norms[f"gradient_{term}"] = optax.tree.norm(gradient)
     return norms
 
 
@@ -185,6 +186,7 @@ def pack(batch: Batch) -> tuple[Any, Callable[[Any], Batch]]:
     return jnp.concatenate([c.astype(jnp.float32) for c in columns], axis=1), unpack
 
 
+@functools.cache
 def make_learn(method: Method, hyper: Hyperparameters) -> Callable:
     """Compile `learn(state, rollout, order, learning_rate) -> (state, metrics)`.
 

@@ -27,7 +27,9 @@ def commit() -> str | None:
     here = Path(__file__).parent
 
     def git(*words: str) -> str:
-        return subprocess.run(["git", "-C", here, *words], capture_output=True, text=True, check=True).stdout.strip()
+        return subprocess.run(
+            ["git", "-C", here, *words], capture_output=True, text=True, check=True
+        ).stdout.strip()
 
     try:
         if not git("ls-files", "--", here):

@@ -44,7 +44,10 @@ class Table:
     def _write(self, rows: list[list[Any]]) -> None:
         text = io.StringIO()
         csv.writer(text, lineterminator="\n").writerows(
-            [["" if x is None else repr(x) if isinstance(x, float) else x for x in row] for row in rows]
+            [
+                ["" if x is None else repr(float(x)) if isinstance(x, float) else x for x in row]
+                for row in rows
+            ]
         )
         self._file.write(text.getvalue().encode())
         self._file.flush()
@@ -72,7 +75,9 @@ class ExitLog:
         self.env, self.per_update = env, per_update
         state = [(k, v.dtype.str, v.shape[1:]) for k, v in env.get_state().items()]
         self.dtype = np.dtype([*self.HEAD, *((f"state/{name}", kind, shape) for name, kind, shape in state)])
-        description = [[name, self.dtype[name].base.str, list(self.dtype[name].shape)] for name in self.dtype.names]
+        description = [
+            [name, self.dtype[name].base.str, list(self.dtype[name].shape)] for name in self.dtype.names
+        ]
         (folder / "exits.json").write_text(json.dumps(description))
         self._file = open(folder / "exits.bin", "ab")
         self._file.truncate(offset)
@@ -148,7 +153,11 @@ class BlackBox:
 
     def finish(self, rollout: Rollout, distances: np.ndarray, episodes: list[Episode], radius: float) -> None:
         """Save the falls of a rollout, then keep its last two seconds for the next."""
-        for name, array in (("action", rollout.action), ("recovering", rollout.recovering), ("distance", distances)):
+        for name, array in (
+            ("action", rollout.action),
+            ("recovering", rollout.recovering),
+            ("distance", distances),
+        ):
             self.history[name][self.lead :] = array
         for episode in episodes:
             if episode.fell:
@@ -190,7 +199,9 @@ class BlackBox:
 class Recorder:
     """Looks on during a rollout on behalf of the exit log, the black box and, if there is one, the re-roller."""
 
-    def __init__(self, exits: ExitLog, black_box: BlackBox, note: Callable[[int, np.ndarray], None] | None = None):
+    def __init__(
+        self, exits: ExitLog, black_box: BlackBox, note: Callable[[int, np.ndarray], None] | None = None
+    ):
         self.exits, self.note = exits, note
         self.before_step = black_box.before_step
 

@@ -23,7 +23,11 @@ class Reroller:
     def __init__(self, env: Simulation, samples: int, gamma: float):
         self.env, self.extra, self.gamma = env, samples - 1, gamma
         self.world = Simulation(
-            env.robot, LANES, action_noise=env.action_noise, max_episode_steps=env.max_episode_steps, autoreset=False
+            env.robot,
+            LANES,
+            action_noise=env.action_noise,
+            max_episode_steps=env.max_episode_steps,
+            autoreset=False,
         )
         self.world.reset(seed=0)
         self.starts: list[tuple[int, int]] = []
@@ -41,13 +45,17 @@ class Reroller:
         jobs = [job for job in range(len(self.starts)) for _ in range(self.extra)]
         for begin in range(0, len(jobs), LANES):
             lanes = jobs[begin : begin + LANES]
-            for job, result in zip(lanes, self._recover(lanes, collector, params, progress, rng), strict=True):
+            for job, result in zip(
+                lanes, self._recover(lanes, collector, params, progress, rng), strict=True
+            ):
                 total[self.starts[job]] += result
                 count[self.starts[job]] += 1
         self.starts, self.states = [], []
         return rollout._replace(reroll_value=total / np.maximum(count, 1), reroll_count=count)
 
-    def _recover(self, jobs: list[int], collector: Collector, params: Params, progress: float, rng) -> np.ndarray:
+    def _recover(
+        self, jobs: list[int], collector: Collector, params: Params, progress: float, rng
+    ) -> np.ndarray:
         """The value of one recovery per job, each with randomness of its own."""
         world, lanes = self.world, np.arange(len(jobs))
         states = [self.states[job] for job in jobs]

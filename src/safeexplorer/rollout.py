@@ -105,7 +105,9 @@ class Collector:
     def _distance_of(info: dict[str, Any]) -> np.ndarray:
         return info["distance"]
 
-    def _recover(self, t: int, outside: np.ndarray, open_before: np.ndarray, rng: np.random.Generator) -> None:
+    def _recover(
+        self, t: int, outside: np.ndarray, open_before: np.ndarray, rng: np.random.Generator
+    ) -> None:
         """Let the recovery act on the robots outside M, and report first exits."""
         robots = np.flatnonzero(outside)
         if self.observer is not None and not open_before[robots].all():
@@ -154,7 +156,12 @@ class Collector:
 
     def get_state(self) -> dict[str, np.ndarray]:
         """Where the robots are: everything that the next rollout depends on."""
-        own = {"observation": self.observation, "distance": self.distance, "step": self.step, "open": self.open}
+        own = {
+            "observation": self.observation,
+            "distance": self.distance,
+            "step": self.step,
+            "open": self.open,
+        }
         world = {f"world/{name}": array for name, array in self.env.get_state().items()}
         memory = self.recovery.get_state() if self.recovery is not None else {}
         return own | world | {f"recovery/{name}": array for name, array in memory.items()}

@@ -27,7 +27,9 @@ class Settings:
     robot: str = setting("half_cheetah", "which robot to train")
     method: str = setting("safeexplorer", "a row of the method table (see `safeexplorer methods`)")
     seed: int = setting(1, "seed of everything random in the run")
-    steps: int | None = setting(None, "environment steps in all; the paper's budget for the robot if not given")
+    steps: int | None = setting(
+        None, "environment steps in all; the paper's budget for the robot if not given"
+    )
     recovery: str = setting("default", "recovery policy: a shipped name, hold, passive, or a file")
     num_envs: int = setting(4, "robots simulated side by side")
     rollout_steps: int = setting(2048, "steps per robot and update")
@@ -46,7 +48,9 @@ class Settings:
     adam_epsilon: float = setting(1e-5, "epsilon of Adam")
     epochs: int = setting(10, "passes over each rollout")
     minibatches: int = setting(32, "minibatches per pass")
-    intervention: str = setting("safe_region", "who acts when: safe_region or jump_start", choices=INTERVENTIONS)
+    intervention: str = setting(
+        "safe_region", "who acts when: safe_region or jump_start", choices=INTERVENTIONS
+    )
     schedule: str = setting("linear", "shape of the radius curriculum", choices=SCHEDULES)
     initial_radius: float | None = setting(None, "d0, the radius at the start; the robot's own if not given")
     max_radius: float | None = setting(None, "d_max of the curriculum; the robot's own if not given")
@@ -55,7 +59,9 @@ class Settings:
     action_noise: float = setting(0.0, "standard deviation of Gaussian noise on every executed action")
     sampled_recovery: bool = setting(False, "draw recovery actions from their density instead of its mean")
     importance_cap: float = setting(10.0, "with truncated_is: the largest importance weight")
-    analytic_samples: int = setting(1, "recoveries averaged for the analytic value; above 1 re-rolls from the exit")
+    analytic_samples: int = setting(
+        1, "recoveries averaged for the analytic value; above 1 re-rolls from the exit"
+    )
     eval_every: int = setting(0, "updates between evaluations without recovery; 0 for none")
     eval_episodes: int = setting(5, "episodes per evaluation")
     checkpoint_every: int = setting(20, "updates between checkpoints")
@@ -110,15 +116,35 @@ def from_dict(values: dict[str, Any]) -> Settings:
     return replace(Settings(), **values | ({"hidden": tuple(values["hidden"])} if "hidden" in values else {}))
 
 
-POSITIVE_INTEGERS = (
-    "num_envs rollout_steps threads epochs minibatches analytic_samples eval_episodes checkpoint_every steps"
-).split()
-NON_NEGATIVE_INTEGERS = "seed eval_every exits_per_update falls_kept handoff".split()
-POSITIVE_NUMBERS = "learning_rate clip max_gradient_norm adam_epsilon importance_cap fraction max_radius".split()
-NON_NEGATIVE_NUMBERS = (
-    "value_coefficient entropy_coefficient lambda_compat initial_radius action_noise"
-).split()
-SHARES = "gamma gae_lambda".split()
+POSITIVE_INTEGERS = [
+    "num_envs",
+    "rollout_steps",
+    "threads",
+    "epochs",
+    "minibatches",
+    "analytic_samples",
+    "eval_episodes",
+    "checkpoint_every",
+    "steps",
+]
+NON_NEGATIVE_INTEGERS = ["seed", "eval_every", "exits_per_update", "falls_kept", "handoff"]
+POSITIVE_NUMBERS = [
+    "learning_rate",
+    "clip",
+    "max_gradient_norm",
+    "adam_epsilon",
+    "importance_cap",
+    "fraction",
+    "max_radius",
+]
+NON_NEGATIVE_NUMBERS = [
+    "value_coefficient",
+    "entropy_coefficient",
+    "lambda_compat",
+    "initial_radius",
+    "action_noise",
+]
+SHARES = ["gamma", "gae_lambda"]
 
 
 def check(settings: Settings) -> None:
@@ -149,12 +175,18 @@ def check(settings: Settings) -> None:
     demand("intervention", settings.intervention in INTERVENTIONS, ", ".join(INTERVENTIONS))
     demand("schedule", settings.schedule in SCHEDULES, ", ".join(SCHEDULES))
     widths = settings.hidden
-    demand("hidden", len(widths) > 0 and all(isinstance(w, int) and w > 0 for w in widths), "widths of at least 1")
+    demand(
+        "hidden",
+        len(widths) > 0 and all(isinstance(w, int) and w > 0 for w in widths),
+        "widths of at least 1",
+    )
     size = settings.batch_size
     demand("minibatches", size % settings.minibatches == 0, f"a divisor of num_envs * rollout_steps = {size}")
     demand("steps", settings.steps >= size, f"at least one update, num_envs * rollout_steps = {size}")
     if settings.analytic_samples > 1:
-        demand("analytic_samples", get_method(settings.method).analytic_value, f"1 with method {settings.method}")
+        demand(
+            "analytic_samples", get_method(settings.method).analytic_value, f"1 with method {settings.method}"
+        )
 
 
 def difference(old: dict[str, Any], new: dict[str, Any]) -> list[str]:

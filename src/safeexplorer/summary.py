@@ -30,7 +30,9 @@ def summarise_run(folder: Path, seconds: float | None = None) -> dict[str, Any]:
         "episodes": int(last["episodes"]),
         "exits": int(last["exits"]),
         "recovery_rate": last["recovery_steps"] / last["steps"],
-        "recovery_rate_final": float(np.mean([row["recovery_rate"] for row in metrics if in_final_share(row, facts)])),
+        "recovery_rate_final": float(
+            np.mean([row["recovery_rate"] for row in metrics if in_final_share(row, facts)])
+        ),
         "seconds": seconds,
     }
 

@@ -40,10 +40,22 @@ from safeexplorer.summary import summarise_run
 from safeexplorer.trajectory import Rollout
 
 TRAILING = 100  # episodes in the trailing mean return
-LEARNER_COLUMNS = (
-    "recovery_rate segments segment_length segment_success policy_loss value_loss compat_loss gradient_policy"
-    " gradient_value gradient_compat approx_kl clip_share entropy explained_variance"
-).split()
+LEARNER_COLUMNS = [
+    "recovery_rate",
+    "segments",
+    "segment_length",
+    "segment_success",
+    "policy_loss",
+    "value_loss",
+    "compat_loss",
+    "gradient_policy",
+    "gradient_value",
+    "gradient_compat",
+    "approx_kl",
+    "clip_share",
+    "entropy",
+    "explained_variance",
+]
 IMPORTANCE_COLUMNS = ["importance_ess_share", "importance_log10_variance_ratio"]
 METRIC_COLUMNS = [
     *("update", "steps", "radius", "learning_rate", "return_mean", "return_trailing"),
@@ -104,7 +116,9 @@ class Training:
         self.params = jax.device_get(self.learner.params)
         many = settings.analytic_samples > 1
         self.reroller = Reroller(self.env, settings.analytic_samples, settings.gamma) if many else None
-        self.evaluation_env = envs.make(settings.robot, settings.eval_episodes) if settings.eval_every else None
+        self.evaluation_env = (
+            envs.make(settings.robot, settings.eval_episodes) if settings.eval_every else None
+        )
 
     # -- one update ----------------------------------------------------------------------------------------
 
@@ -144,7 +158,9 @@ class Training:
         self.learner, self.params = learner, jax.device_get(learner.params)
         return metrics
 
-    def record(self, rollout: Rollout, episodes: list[Episode], learned: dict, progress: float) -> dict[str, Any]:
+    def record(
+        self, rollout: Rollout, episodes: list[Episode], learned: dict, progress: float
+    ) -> dict[str, Any]:
         """Write down what happened."""
         self.exits.finish()
         self.black_box.finish(rollout, self.collector.distances, episodes, self.radius(progress))
@@ -239,7 +255,9 @@ class Training:
         """Continue from a checkpoint."""
         changed = difference(state["settings"], self.settings.as_dict())
         if self.recovery is not None and state["recovery_digest"] != self.recovery.digest:
-            changed.append(f"recovery weights: {state['recovery_digest'][:12]} -> {self.recovery.digest[:12]}")
+            changed.append(
+                f"recovery weights: {state['recovery_digest'][:12]} -> {self.recovery.digest[:12]}"
+            )
         if changed:
             raise ValueError(f"{self.folder} was started with other settings: " + "; ".join(changed))
         self.open_files(state["offsets"])
@@ -273,7 +291,9 @@ def make_intervention(settings: Settings) -> Intervention:
 
 
 def train(
-    settings: Settings, folder: Path, watch: Callable[[Training, dict[str, Any]], None] = lambda run, row: None
+    settings: Settings,
+    folder: Path,
+    watch: Callable[[Training, dict[str, Any]], None] = lambda run, row: None,
 ) -> Training:
     """Run to the end, from the start or from the last checkpoint in `folder`.
 
@@ -304,7 +324,9 @@ def open_run(settings: Settings, folder: Path) -> Training:
     if found is None:
         run.open_files({})
         facts = {"settings": settings.as_dict(), "updates": settings.updates, "provenance": provenance()}
-        facts["recovery"] = None if run.recovery is None else {"name": run.recovery.name, "sha256": run.recovery.digest}
+        facts["recovery"] = (
+            None if run.recovery is None else {"name": run.recovery.name, "sha256": run.recovery.digest}
+        )
         (folder / "run.json").write_text(json.dumps(facts, indent=1))
     else:
         run.restore(*found)

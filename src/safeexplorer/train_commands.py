@@ -1,0 +1,115 @@
+"""`safeexplorer train`, `resume` and `methods`."""
+
+from __future__ import annotations
+
+import argparse
+import json
+from dataclasses import MISSING, fields
+from pathlib import Path
+from typing import Any
+
+from rich.console import Console
+from rich.table import Table
+
+from safeexplorer.display import TrainingDisplay, summary_table
+from safeexplorer.envs import ROBOTS
+from safeexplorer.interruption import Stopped
+from safeexplorer.methods import METHODS
+from safeexplorer.settings import Settings, difference
+from safeexplorer.training import has_checkpoint, stored_settings, train
+
+POSITIONAL = "robot"
+
+
+def add_settings(parser: argparse.ArgumentParser) -> None:
+    """One option per field of `Settings`, with its help text."""
+    parser.add_argument(POSITIONAL, choices=list(ROBOTS), metavar="ROBOT", help=", ".join(ROBOTS))
+    for f in fields(Settings):
+        if f.name == POSITIONAL:
+            continue
+        default = "the robot's" if f.default is None else f.default
+        kwargs: dict[str, Any] = {"default": f.default, "help": f"{f.metadata['help']} (default: {default})"}
+        if f.type == "bool":
+            kwargs["action"] = argparse.BooleanOptionalAction
+        elif f.name == "hidden":
+            kwargs |= {"type": int, "nargs": "+", "metavar": "WIDTH"}
+        else:
+            kind = {"int": int, "float": float, "str": str}[f.type.split(" |")[0]]
+            kwargs |= {"type": kind, "metavar": kind.__name__.upper()}
+        if "choices" in f.metadata:
+            kwargs |= {"choices": f.metadata["choices"], "metavar": None}
+        parser.add_argument(f"--{f.name.replace('_', '-')}", **kwargs)
+
+
+def settings_from(args: argparse.Namespace) -> Settings:
+    """The settings that the command line gave, checked."""
+    values = {f.name: getattr(args, f.name) for f in fields(Settings) if f.default is not MISSING}
+    return Settings(**values | {"hidden": tuple(values["hidden"])}).resolved()
+
+
+def default_folder(settings: Settings) -> Path:
+    """runs/<robot>-<method>-seed<seed>."""
+    return Path("runs") / f"{settings.robot}-{settings.method}-seed{settings.seed}"
+
+
+def train_command(args: argparse.Namespace) -> int:
+    """Start a run; the same command on an unfinished run of the same settings continues it."""
+    settings = settings_from(args)
+    folder = args.out or default_folder(settings)
+    if has_checkpoint(folder):
+        changed = difference(stored_settings(folder).as_dict(), settings.as_dict())
+        if changed:
+            raise ValueError(
+                f"{folder} holds a run with other settings ({'; '.join(changed)}); choose another --out"
+            )
+    return run(settings, folder)
+
+
+def resume_command(args: argparse.Namespace) -> int:
+    """Continue a run from its last checkpoint."""
+    settings = stored_settings(args.run)
+    if not has_checkpoint(args.run):
+        raise ValueError(f"{args.run} has no checkpoint yet; start it again with `safeexplorer train`")
+    return run(settings, args.run)
+
+
+def run(settings: Settings, folder: Path) -> int:
+    """Train with a live display, then say how it went and where it lies."""
+    console = Console(stderr=True)
+    label = f"{settings.robot} {settings.method} seed {settings.seed}"
+    left_over = settings.steps - settings.updates * settings.batch_size
+    if left_over:
+        whole = settings.updates * settings.batch_size
+        console.print(
+            f"{settings.steps:,} steps are {settings.updates:,} updates of {settings.batch_size:,}: "
+            f"{whole:,} steps are run, {left_over:,} left over are not",
+            highlight=False,
+        )
+    try:
+        with TrainingDisplay(label, settings.updates * settings.batch_size, console) as watch:
+            train(settings, folder, watch)
+    except Stopped as stopped:
+        console.print(f"{stopped}. Continue with: safeexplorer resume {folder}", highlight=False)
+        return 130
+    console.print(summary_table(json.loads((folder / "summary.json").read_text())))
+    console.print(f"run folder: {folder}", highlight=False)
+    return 0
+
+
+def methods_command(args: argparse.Namespace) -> int:
+    """List the table of methods."""
+    if args.json:
+        print(json.dumps([method.__dict__ for method in METHODS.values()], indent=1))
+        return 0
+    table = Table(
+        "method", "acts outside", "stored action", "policy loss on", "value", "reward there", "gate", ""
+    )
+    for m in METHODS.values():
+        value = ("analytic" if m.analytic_value else "learned") + (
+            ", two heads" if m.critic_heads == 2 else ""
+        )
+        steps = m.policy_steps if m.importance_cap is None else f"main + IS (cap {m.importance_cap:g})"
+        acts = ("recovery, sampled" if m.sampled_recovery else "recovery") if m.intervenes else "main"
+        table.add_row(m.name, acts, m.stored_action, steps, value, m.recovery_reward, m.gate, m.summary)
+    Console().print(table)
+    return 0
