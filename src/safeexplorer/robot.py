@@ -42,8 +42,8 @@ class Robot:
     observe: Callable[[Bodies], Array]  # [E, n]
     distance: Callable[[Bodies], Array]  # D(s), [E]
     fallen: Callable[[Bodies], Array]  # bool [E]
-    # (now, before, action [E, m], fallen [E], D [E]) -> one [E] array per term, unweighted
-    reward_terms: Callable[[Bodies, Bodies, Array, Array, Array], tuple[Array, ...]]
+    # (now, before, action [E, m], fallen [E], D [E]) -> fresh [E, K], one unweighted column per term
+    reward_terms: Callable[[Bodies, Bodies, Array, Array, Array], Array]
     # One robot's first state, {"qpos": ..., "qvel": ..., <memory>: ...}; the MjData is scratch space.
     task_start: Callable[[np.random.Generator, mujoco.MjModel, mujoco.MjData], dict[str, Array]]
     recovery_start: Callable[[np.random.Generator, mujoco.MjModel, mujoco.MjData], dict[str, Array]]

@@ -16,7 +16,6 @@ from mujoco.batch import Batch, SimulationError
 from safeexplorer.robot import Bodies, Robot
 
 SANE = 1e10  # beyond this MuJoCo itself calls a state diverged (mjMAXVAL)
-NO_STAGE = mujoco.mjtStage.mjSTAGE_NONE.value
 
 
 class Simulation(VectorEnv):
@@ -49,7 +48,7 @@ class Simulation(VectorEnv):
         self.robot, self.num_envs, self.flavour = robot, num_envs, flavour
         self.action_noise, self.max_episode_steps = action_noise, limit
         self.simulation_errors = 0  # diverged steps since construction
-        self._weights = weights[:, None]
+        self._weights = weights
         self._autoreset = autoreset
         self._allocate(robot.build_model(), threads)
         self._declare(render_mode)
@@ -63,6 +62,7 @@ class Simulation(VectorEnv):
         self._state = self.batch.state
         self._flat_state = self._state.reshape(-1)
         self._state_before = self._state.copy()
+        self._nominal_state = self._state[0].copy()
         self._memory = {name: np.zeros((count, *shape)) for name, shape in robot.memory.items()}
         derived = {name: self.batch.bind(name) for name in robot.derived}
         if needs_forces:
@@ -77,6 +77,7 @@ class Simulation(VectorEnv):
         self._rngs = [np.random.Generator(np.random.PCG64()) for _ in range(count)]
         self._return = np.zeros(count)
         self._length = np.zeros(count, np.int64)
+        self._limit = np.full(count, self.max_episode_steps)
 
     def _declare(self, render_mode: str | None) -> None:
         model, robot = self.model, self.robot
@@ -116,7 +117,8 @@ class Simulation(VectorEnv):
                 f"options['reset_mask'] must be a bool array of shape ({self.num_envs},), got {mask!r}"
             )
         self._start(np.flatnonzero(mask))
-        return self.observe(), {**self._situation_masks, **self._situation(self.distance())}
+        observation = self.observe()
+        return observation, {**self._situation_masks, **self._situation(self.robot.distance(self.now))}
 
     def step(self, actions: np.ndarray):
         """One control step of every robot: (observation, reward, terminated, truncated, info)."""
@@ -126,26 +128,26 @@ class Simulation(VectorEnv):
         robot.prepare(now)
         fallen, distance = robot.fallen(now), robot.distance(now)
         fallen |= diverged
-        terms = np.array(robot.reward_terms(now, self.before, action, fallen, distance))
+        terms = robot.reward_terms(now, self.before, action, fallen, distance)
         terms *= self._weights
-        reward = np.add.reduce(terms, 0)
+        reward = np.add.reduce(terms, 1)
         if robot.floored:
             np.maximum(reward, 0.0, out=reward)
             reward[fallen] = 0.0
         robot.remember(now, action)
         self._return += reward
         self._length += 1
-        truncated = self._length >= self.max_episode_steps
+        truncated = self._length >= self._limit
         observation = robot.observe(now)
         info = {
             **self._step_masks,
             "cost": fallen.astype(np.float64),
             "simulation_error": diverged,
-            **dict(zip(self._reward_keys, terms, strict=True)),
             **self._situation(distance),
         }
+        info.update(zip(self._reward_keys, terms.T, strict=True))
         ended = fallen | truncated
-        if self._autoreset and ended.any():
+        if self._autoreset and np.count_nonzero(ended):
             observation = self._begin_again(ended, observation, info)
         return observation, reward, fallen, truncated, info
 
@@ -169,18 +171,17 @@ class Simulation(VectorEnv):
 
     def _begin_again(self, ended: np.ndarray, observation: np.ndarray, info: dict[str, Any]) -> np.ndarray:
         """Start the next episode where one ended; the last word on the old one goes into `info`."""
-        finished = {}
-        for key in self._step_masks:
-            finished[key[1:]] = np.where(ended, info[key[1:]], np.zeros_like(info[key[1:]]))
-            finished[key] = ended.copy()
-        last = np.full(self.num_envs, None, object)
         ids = np.flatnonzero(ended)
+        last = np.full(self.num_envs, None, object)
         for i in ids:
             last[i] = observation[i].copy()
-        info.update(final_obs=last, _final_obs=ended.copy(), final_info=finished, _final_info=ended.copy())
+        finished = dict.fromkeys(self._step_masks, ended)
+        finished.update({key: info[key] * ended for key in (mask[1:] for mask in self._step_masks)})
+        info.update(final_obs=last, _final_obs=ended, final_info=finished, _final_info=ended)
         self._start(ids)
-        info.update(self._situation(self.distance()))
-        return self.observe()
+        observation = self.observe()
+        info.update(self._situation(self.robot.distance(self.now)))
+        return observation
 
     def _situation(self, distance: np.ndarray) -> dict[str, np.ndarray]:
         return {
@@ -203,7 +204,7 @@ class Simulation(VectorEnv):
 
     def _start(self, ids: np.ndarray) -> None:
         """Put robots `ids` into the first state of an episode."""
-        self.batch.reset(ids, stage=NO_STAGE)
+        self._state[ids] = self._nominal_state
         for memory in self._memory.values():
             memory[ids] = 0.0
         start = self.robot.start(self.flavour)
@@ -226,7 +227,7 @@ class Simulation(VectorEnv):
         except SimulationError as error:
             broken = error.ids
         sane = self._flat_state.dot(self._flat_state) < SANE**2  # False for NaN
-        if not sane or self.batch.warning.any() or len(broken):
+        if not sane or np.count_nonzero(self.batch.warning) or len(broken):
             diverged = self._undo(broken)
         if "cfrc_ext" in self.robot.derived:
             self._measure_contact_forces()
@@ -240,8 +241,7 @@ class Simulation(VectorEnv):
         ids = np.flatnonzero(diverged)
         state[ids] = before[ids]
         lost = ids[~(np.abs(before[ids]) < SANE).all(1)]  # no sane state to go back to
-        self.batch.reset(lost, stage=NO_STAGE)
-        before[lost] = state[lost]
+        state[lost] = before[lost] = self._nominal_state
         self.batch.forward(ids)
         self.batch.warning[ids] = 0
         self.simulation_errors += len(ids)

@@ -23,17 +23,15 @@ def observe(now: Bodies) -> np.ndarray:
 
 
 def tilt(quaternion: np.ndarray) -> np.ndarray:
-    """(pi/180) arccos(axis_z) phi/pi with phi = 2 arccos(q_w), for w x y z rows, [E].
+    """(pi/180) arccos(axis_z) phi/pi with phi = 2 arccos(q_w), of w x y z rows, [E].
 
-    Taken at the representative with q_w >= 0, so that q and -q, which are one orientation, have one tilt; 0 for the
-    identity, which has no axis.
+    Taken at the representative with q_w >= 0, so that q and -q, one orientation, have one tilt. As arctangents, the
+    arccosines need no normalised quaternion, and the identity, which has no axis, has tilt 0.
     """
     w, x, y, z = quaternion.T
-    sine = np.sqrt(x * x + y * y + z * z)
-    phi = 2.0 * np.arctan2(sine, np.abs(w))  # = 2 arccos(|q_w|) of the normalised quaternion, without its 0/0
-    turned = np.where(w == 0.0, np.abs(z), np.where(w < 0.0, -z, z))
-    axis_z = np.clip(turned / np.maximum(sine, 1e-300), -1.0, 1.0)
-    return np.where(phi < 2e-6, 0.0, np.arccos(axis_z) * phi / 180.0)
+    across = np.hypot(x, y)
+    phi = 2.0 * np.arctan2(np.hypot(across, z), np.abs(w))
+    return np.arctan2(across, np.sign(w) * z) * phi / 180.0
 
 
 def distance(now: Bodies) -> np.ndarray:
@@ -47,19 +45,15 @@ def fallen(now: Bodies) -> np.ndarray:
     return ~((height > HEALTHY_HEIGHT[0]) & (height < HEALTHY_HEIGHT[1]))
 
 
-def reward_terms(now: Bodies, before: Bodies, action, fallen, distance) -> tuple[np.ndarray, ...]:
+def reward_terms(now: Bodies, before: Bodies, action, fallen, distance) -> np.ndarray:
     """Stock reads the torso's xpos, which lags one substep behind qpos: hence `torso_x`."""
     forward = (now.xpos[:, TORSO, 0] - now.torso_x) / DT
-    forces = np.clip(now.cfrc_ext, -MAX_CONTACT, MAX_CONTACT).reshape(len(forward), -1)
+    forces = now.cfrc_ext.reshape(len(forward), -1)
+    forces = np.minimum(np.maximum(forces, -MAX_CONTACT), MAX_CONTACT)
+    survive = np.ones(len(forward))
+    ctrl, contact = np.vecdot(action, action), np.vecdot(forces, forces)
     height = np.abs(now.qpos[:, 2] - NOMINAL_HEIGHT)
-    return (
-        forward,
-        np.ones_like(forward),
-        ~fallen,
-        np.vecdot(action, action),
-        np.vecdot(forces, forces),
-        height,
-    )
+    return np.array((forward, survive, ~fallen, ctrl, contact, height)).T
 
 
 def remember(now: Bodies, action: np.ndarray) -> None:

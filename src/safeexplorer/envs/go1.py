@@ -20,104 +20,149 @@ AIR_TIME = 0.5  # s, a step that long pays nothing; shorter ones cost
 CONTACT = 1.0  # N
 OBSERVATION_BOUND = 100.0
 
-_RANGE = np.array([span for _, span, _ in go1_model.JOINTS.values()] * 4)
-JOINT_LOW, JOINT_HIGH = _RANGE.T
-_CENTRE, _REACH = _RANGE.mean(1), 0.9 * (JOINT_HIGH - JOINT_LOW) / 2
-SOFT_LOW, SOFT_HIGH = _CENTRE - _REACH, _CENTRE + _REACH  # 90% of the range
+JOINT_LOW, JOINT_HIGH = np.array([span for _, span, _ in go1_model.JOINTS.values()] * 4).T
+JOINT_CENTRE = (JOINT_LOW + JOINT_HIGH) / 2
+SOFT_REACH = 0.9 * (JOINT_HIGH - JOINT_LOW) / 2  # the joint-limit cost begins at 90% of the range
 
 
 def prepare(now: Bodies) -> None:
-    """Base rotation R [E, 3, 3], roll pitch yaw (intrinsic z-y-x) and the velocity R^T v in the base frame."""
+    """Base rotation R [E, 9], roll pitch yaw (intrinsic z-y-x) [E, 3], the velocity R^T v in the base frame, and
+    the feet that touch the floor (now, or now or at the step before) [E, 4]."""
     now.rotation = rotation = _rotation(now.qpos[:, 3:7])
-    roll = np.arctan2(rotation[:, 2, 1], rotation[:, 2, 2])
-    pitch = -np.arcsin(np.clip(rotation[:, 2, 0], -1.0, 1.0))
-    yaw = np.arctan2(rotation[:, 1, 0], rotation[:, 0, 0])
-    now.euler = np.stack((roll, pitch, yaw), axis=1)
-    now.velocity = np.einsum("eij,ei->ej", rotation, now.qvel[:, :3])
+    now.euler = _euler(rotation)
+    now.velocity = np.vecmat(now.qvel[:, :3], rotation.reshape(-1, 3, 3))
+    now.contact = now.sensordata > CONTACT
+    now.landed = now.contact | (now.last_contact > 0)
+
+
+# Entry by entry R = I + s_1 2 q_i q_j + s_2 2 q_k q_l; the products of w x y z are numbered 4 i + j.
+_PRODUCTS = np.array([10, 6, 7, 6, 5, 11, 7, 11, 5] + [15, 3, 2, 3, 15, 1, 2, 1, 10])
+_SIGNS = 2.0 * np.array([-1, 1, 1, 1, -1, 1, 1, 1, -1] + [-1, -1, 1, 1, -1, -1, -1, 1, -1])
+_IDENTITY = np.eye(3).ravel()
 
 
 def _rotation(quaternion: np.ndarray) -> np.ndarray:
-    """Rotation matrices [E, 3, 3] of unit quaternions w x y z."""
-    w, x, y, z = quaternion.T
-    double = 2.0 * quaternion[:, 1:]
-    wx, wy, wz = (w[:, None] * double).T
-    xx, xy, xz = (x[:, None] * double).T
-    _, yy, yz = (y[:, None] * double).T
-    zz = z * double[:, 2]
-    entries = (1 - yy - zz, xy - wz, xz + wy, xy + wz, 1 - xx - zz, yz - wx, xz - wy, yz + wx, 1 - xx - yy)
-    return np.stack(entries, axis=1).reshape(-1, 3, 3)
+    """Rotation matrices of unit quaternions w x y z, row by row, [E, 9]."""
+    products = (quaternion[:, :, None] * quaternion[:, None, :]).reshape(-1, 16)
+    parts = products.take(_PRODUCTS, 1)
+    parts *= _SIGNS
+    return _IDENTITY + parts[:, :9] + parts[:, 9:]
+
+
+def _euler(rotation: np.ndarray) -> np.ndarray:
+    """Roll, pitch, yaw of R = Rz(yaw) Ry(pitch) Rx(roll), [E, 3]."""
+    r00, r10, r20, r21, r22 = rotation.take((0, 3, 6, 7, 8), 1).T
+    euler = np.empty((len(rotation), 3))
+    np.arctan2(r21, r22, out=euler[:, 0])
+    np.arctan2(-r20, np.hypot(r21, r22), out=euler[:, 1])
+    np.arctan2(r10, r00, out=euler[:, 2])
+    return euler
+
+
+_SCALE = np.repeat([2.0, 0.25, 1.0, 1.0, 2.0, 1.0, 0.05, 1.0], [3, 3, 1, 3, 3, 12, 12, 12])
+_OFFSET = np.concatenate((np.zeros(13), DEFAULT_POSE, np.zeros(24)))
 
 
 def observe(now: Bodies) -> np.ndarray:
     """(2 v, 0.25 w, z, roll pitch yaw, 2 command, q - q0, 0.05 dq/dt, previous action), [E, 49], clipped to +-100."""
+    qpos, qvel = now.qpos, now.qvel
     parts = (
-        2.0 * now.velocity,
-        0.25 * now.qvel[:, 3:6],
-        now.qpos[:, 2:3],
+        now.velocity,
+        qvel[:, 3:6],
+        qpos[:, 2:3],
         now.euler,
-        2.0 * now.command,
-        now.qpos[:, 7:] - DEFAULT_POSE,
-        0.05 * now.qvel[:, 6:],
+        now.command,
+        qpos[:, 7:],
+        qvel[:, 6:],
         now.previous_action,
     )
-    return np.clip(np.concatenate(parts, axis=1), -OBSERVATION_BOUND, OBSERVATION_BOUND)
+    observation = np.concatenate(parts, axis=1)
+    observation *= _SCALE
+    observation -= _OFFSET
+    np.minimum(observation, OBSERVATION_BOUND, out=observation)
+    return np.maximum(observation, -OBSERVATION_BOUND, out=observation)
 
 
 def distance(now: Bodies) -> np.ndarray:
     """D = |(z - 0.3, roll, pitch)|."""
-    height = now.qpos[:, 2] - NOMINAL_HEIGHT
-    lean = now.euler[:, :2]
-    return np.sqrt(height * height + np.vecdot(lean, lean))
+    lean = np.hypot(now.euler[:, 0], now.euler[:, 1])
+    return np.hypot(now.qpos[:, 2] - NOMINAL_HEIGHT, lean)
 
 
 def fallen(now: Bodies) -> np.ndarray:
     """z outside (0.22, 0.65), or |roll| or |pitch| above 60 degrees."""
     height = now.qpos[:, 2]
-    standing = (height > HEALTHY_HEIGHT[0]) & (height < HEALTHY_HEIGHT[1])
-    return ~(standing & (np.abs(now.euler[:, :2]) <= MAX_TILT).all(1))
+    upright = np.abs(now.euler) <= MAX_TILT
+    return ~((height > HEALTHY_HEIGHT[0]) & (height < HEALTHY_HEIGHT[1]) & upright[:, 0] & upright[:, 1])
 
 
-def reward_terms(now: Bodies, before: Bodies, action, fallen, distance) -> tuple[np.ndarray, ...]:
-    spin, joints, speeds = now.qvel[:, 3:6], now.qpos[:, 7:], now.qvel[:, 6:]
-    drift = now.command[:, :2] - now.velocity[:, :2]
-    turn = now.command[:, 2] - spin[:, 2]
-    acceleration = (speeds - before.qvel[:, 6:]) / DT
-    change = action - now.previous_action
-    deviation = joints - DEFAULT_POSE
-    gravity = now.rotation[:, 2, :2]
-    return (
-        np.exp(-np.vecdot(drift, drift) / SIGMA),
-        np.exp(-turn * turn / SIGMA),
-        ~fallen,
-        _air_time(now),
-        np.vecdot(now.actuator_force, now.actuator_force),
-        np.square(now.velocity[:, 2]),
-        np.vecdot(spin[:, :2], spin[:, :2]),
-        np.vecdot(change, change),
-        np.abs(joints - np.clip(joints, SOFT_LOW, SOFT_HIGH)).sum(1),
-        np.vecdot(acceleration, acceleration),
-        np.vecdot(gravity, gravity),
-        np.abs(now.qpos[:, 2] - NOMINAL_HEIGHT),
-        np.vecdot(deviation, deviation),
+# Terms that are squared errors, in the order of the errors in `_errors`, and how many errors make up each.
+_SQUARED = {
+    "linear_tracking": 2,
+    "vertical_velocity": 1,
+    "angular_velocity_xy": 2,
+    "angular_tracking": 1,
+    "joint_acceleration": 12,
+    "joint_deviation": 12,
+    "action_rate": 12,
+    "orientation": 2,
+    "torque": 12,
+}
+_TRACKING = slice(0, 4, 3)  # exp(-error / sigma)
+_ACCELERATION = 4
+_SQUARED_STARTS = np.cumsum([0, *_SQUARED.values()])[:-1]
+TERMS = (*_SQUARED, "joint_limit", "height", "air_time", "healthy")
+
+
+def _errors(now: Bodies, before: Bodies, action: np.ndarray) -> np.ndarray:
+    """What is squared, [E, 56]: (v, w, dq/dt, q, a, gravity xy in the base frame, torque) minus its targets."""
+    count = len(action)
+    actual = (
+        now.velocity,
+        now.qvel[:, 3:],
+        now.qpos[:, 7:],
+        action,
+        now.rotation[:, 6:8],
+        now.actuator_force,
     )
+    targets = (
+        now.command[:, :2],
+        np.zeros((count, 3)),
+        now.command[:, 2:],
+        before.qvel[:, 6:],
+        np.broadcast_to(DEFAULT_POSE, (count, 12)),
+        now.previous_action,
+        np.zeros((count, 14)),
+    )
+    return np.concatenate(actual, axis=1) - np.concatenate(targets, axis=1)
 
 
-def _landed(now: Bodies) -> np.ndarray:
-    """Feet that touch the floor now or did at the step before, [E, 4]."""
-    return (now.sensordata > CONTACT) | (now.last_contact > 0)
+def reward_terms(now: Bodies, before: Bodies, action, fallen, distance) -> np.ndarray:
+    terms = np.empty((len(action), len(TERMS)))
+    errors = _errors(now, before, action)
+    np.square(errors, out=errors)
+    np.add.reduceat(errors, _SQUARED_STARTS, axis=1, out=terms[:, :9])
+    terms[:, _TRACKING] = np.exp(terms[:, _TRACKING] / -SIGMA)
+    terms[:, _ACCELERATION] /= DT**2
+    excess = np.abs(now.qpos[:, 7:] - JOINT_CENTRE) - SOFT_REACH
+    terms[:, 9] = np.add.reduce(np.maximum(excess, 0.0), 1)
+    terms[:, 10] = np.abs(now.qpos[:, 2] - NOMINAL_HEIGHT)
+    terms[:, 11] = _air_time(now)
+    terms[:, 12] = ~fallen
+    return terms
 
 
 def _air_time(now: Bodies) -> np.ndarray:
     """sum over feet that just landed of (air time - 0.5 s), for commands above 0.1 m/s."""
-    landing = (now.air_time > 0) & _landed(now)
+    landing = (now.air_time > 0) & now.landed
     walking = np.hypot(now.command[:, 0], now.command[:, 1]) > MIN_COMMAND
-    return ((now.air_time + DT - AIR_TIME) * landing).sum(1) * walking
+    return np.vecdot(now.air_time + (DT - AIR_TIME), landing) * walking
 
 
 def remember(now: Bodies, action: np.ndarray) -> None:
     now.air_time += DT
-    now.air_time[_landed(now)] = 0.0
-    now.last_contact[:] = now.sensordata > CONTACT
+    now.air_time *= ~now.landed
+    now.last_contact[:] = now.contact
     now.previous_action[:] = action
 
 
@@ -141,8 +186,7 @@ def recovery_start(rng: np.random.Generator, model, data) -> dict[str, np.ndarra
 
 
 def _fallen_pose(pose: Bodies) -> np.ndarray:
-    pose.qvel = np.zeros((len(pose.qpos), 18))
-    prepare(pose)
+    pose.euler = _euler(_rotation(pose.qpos[:, 3:7]))
     return fallen(pose)
 
 
@@ -180,21 +224,7 @@ ROBOT = Robot(
     observation_size=49,
     action_size=12,
     observation_bound=OBSERVATION_BOUND,
-    terms=(
-        "linear_tracking",
-        "angular_tracking",
-        "healthy",
-        "air_time",
-        "torque",
-        "vertical_velocity",
-        "angular_velocity_xy",
-        "action_rate",
-        "joint_limit",
-        "joint_acceleration",
-        "orientation",
-        "height",
-        "joint_deviation",
-    ),
+    terms=TERMS,
     flavours={
         "task": {
             "linear_tracking": 4.0,

@@ -30,12 +30,13 @@ def distance(now: Bodies) -> np.ndarray:
 
 def fallen(now: Bodies) -> np.ndarray:
     """|z| > 0.5 or |pitch| > 1.57."""
-    return ~(np.abs(now.qpos[:, 1:3]) <= HEALTHY).all(1)
+    healthy = np.abs(now.qpos[:, 1:3]) <= HEALTHY
+    return ~(healthy[:, 0] & healthy[:, 1])
 
 
-def reward_terms(now: Bodies, before: Bodies, action, fallen, distance) -> tuple[np.ndarray, ...]:
+def reward_terms(now: Bodies, before: Bodies, action, fallen, distance) -> np.ndarray:
     forward = (now.qpos[:, 0] - before.qpos[:, 0]) / DT
-    return forward, np.vecdot(action, action), fallen, ~fallen, distance
+    return np.array((forward, np.vecdot(action, action), fallen, ~fallen, distance)).T
 
 
 def task_start(rng: np.random.Generator, model, data) -> dict[str, np.ndarray]:
