@@ -65,9 +65,7 @@ def reference_gae(reward, value, next_value, terminated, truncated):
     return result
 
 
-gae = jax.jit(
-    lambda reward, value, appraisal, rollout: advantages(reward, value, appraisal, rollout, DISCOUNTS)
-)
+gae = jax.jit(partial(advantages, discounts=DISCOUNTS))
 
 
 @settings(max_examples=60, deadline=None)
@@ -113,7 +111,7 @@ def test_learning_reward(name):
 
 
 def test_analytic_value_is_written_at_the_first_step_only():
-    """gamma^3 V(s_5) where robot 0 leaves the region at step 2, gamma^(4-1) r_term where robot 1 does at 3."""
+    """gamma^3 V(s_5) where robot 0 is lost at step 2, gamma^(4-1) r_term where robot 1 is lost at step 3."""
     rollout = example_rollout()
     rng = np.random.default_rng(1)
     value, next_value = rng.normal(size=(2, 10, 2)).astype(np.float32)
@@ -151,7 +149,7 @@ def test_gates():
 
 
 def test_soft_gate_by_hand():
-    """Robot 0, step 3: two steps left, gamma^2 V(s_5) - V(s_3). Robot 1, step 3: four left, gamma^3 r_term - V."""
+    """At step 3 robot 0 has two steps left, gamma^2 V(s_5) - V(s_3); robot 1 has four, gamma^3 r_term - V."""
     rollout, rng = example_rollout(), np.random.default_rng(2)
     value, next_value = rng.normal(size=(2, 10, 2)).astype(np.float32)
     appraisal = Appraisal(value, next_value, np.zeros((10, 2), np.float32))
