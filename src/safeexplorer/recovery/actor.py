@@ -10,6 +10,7 @@ import hashlib
 import io
 import json
 import math
+import os
 import zipfile
 from pathlib import Path
 from typing import Any
@@ -80,9 +81,11 @@ def save_actor(path: Path, params: Params, low: Array, high: Array, provenance: 
     }
     arrays |= {"low": np.asarray(low, np.float32), "high": np.asarray(high, np.float32)}
     arrays["provenance"] = np.array(json.dumps(provenance, allow_nan=False, sort_keys=True))
-    value = digest(arrays)
-    with open(path, "wb") as file:
+    value, path = digest(arrays), Path(path)
+    temporary = path.with_name(f".{path.name}")
+    with open(temporary, "wb") as file:
         np.savez_compressed(file, **arrays, sha256=np.array(value))
+    os.replace(temporary, path)
     return value
 
 
@@ -99,6 +102,11 @@ def load_actor(path: Path, interface: Interface) -> tuple[SquashedActor, dict[st
     params = {"actor": [{k: arrays[f"actor/{i}/{k}"] for k in ("weight", "bias")} for i in range(layers)]}
     check_shapes(path, params, arrays["low"], arrays["high"], interface)
     return SquashedActor(params, interface.low, interface.high), provenance, stored
+
+
+def read_provenance(path: Path) -> dict[str, Any]:
+    """How the actor in a recovery file came about."""
+    return json.loads(str(read_arrays(path)["provenance"]))
 
 
 def read_arrays(path: Path) -> dict[str, Array]:

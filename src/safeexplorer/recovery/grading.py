@@ -129,7 +129,7 @@ def reentry_row(robot: Robot, radius: float, outcomes: Outcomes, k: int) -> dict
 
 
 def replay(folder: Path, recovery: CheckedRecovery, threads: int = 1, batch: int = 250) -> dict[str, Any]:
-    """The operational grade: from every logged first exit, at the radius in force then, to re-entry or a fall.
+    """The operational grade: from every logged first exit, at the radius in force, to re-entry or a fall.
 
     An exit survives if no fall comes before re-entry; one that does neither within the horizon survives.
     """

@@ -8,6 +8,7 @@ from typing import Any
 
 from safeexplorer.envs import get_robot
 from safeexplorer.recovery.sac import SacHyperparameters
+from safeexplorer.settings import setting
 
 
 @dataclass(frozen=True)
@@ -15,25 +16,29 @@ class RecoverySettings:
     """Every number that decides the result of a run."""
 
     robot: str
-    flavour: str = "recovery"
-    seed: int = 1
-    steps: int = 5_000_000  # environment steps
-    num_envs: int = 64
-    updates_per_step: int = 16  # gradient updates per step of all robots
-    replay: int = 1_000_000
-    learning_starts: int = 5_000  # environment steps with random actions
-    policy_learning_rate: float = 3e-4
-    q_learning_rate: float = 1e-3
-    tau: float = 0.005
-    gamma: float = 0.99
-    batch_size: int = 256
-    snapshot_every: int = 250_000  # environment steps
-    record_every: int = 10_000
+    flavour: str = setting("recovery", "reward and starts of the training episodes")
+    seed: int = setting(1, "seed of everything random in the run")
+    steps: int = setting(5_000_000, "environment steps in all")
+    num_envs: int = setting(64, "robots simulated side by side")
+    updates_per_step: int = setting(16, "gradient updates per step of all robots")
+    replay: int = setting(1_000_000, "transitions remembered")
+    learning_starts: int = setting(5_000, "environment steps with random actions before the first update")
+    policy_learning_rate: float = setting(3e-4, "step size of the actor")
+    q_learning_rate: float = setting(1e-3, "step size of the critics and of the entropy coefficient")
+    tau: float = setting(0.005, "smoothing of the target critics")
+    gamma: float = setting(0.99, "discount")
+    batch_size: int = setting(256, "transitions per update")
+    hidden: tuple[int, ...] = setting((256, 256), "widths of the hidden layers of actor and critics")
+    snapshot_every: int = setting(250_000, "environment steps between snapshots of the actor")
+    record_every: int = setting(10_000, "environment steps between rows of metrics")
 
     def sac(self) -> SacHyperparameters:
         """The learner's share of the settings."""
-        names = {field.name for field in fields(SacHyperparameters)} - {"hidden"}
-        return SacHyperparameters(**{name: getattr(self, name) for name in names})
+        return SacHyperparameters(**{f.name: getattr(self, f.name) for f in fields(SacHyperparameters)})
+
+    def as_dict(self) -> dict[str, Any]:
+        """Plain values, as JSON gives them back."""
+        return asdict(self) | {"hidden": list(self.hidden)}
 
 
 RECIPES: dict[str, dict[str, Any]] = {
@@ -50,6 +55,8 @@ def recovery_settings(robot: str, **chosen: Any) -> RecoverySettings:
     """The recipe of `robot` with `chosen` on top; None means not chosen. Checked."""
     get_robot(robot).weights(chosen.get("flavour") or "recovery")
     given = {name: value for name, value in chosen.items() if value is not None}
+    if "hidden" in given:
+        given["hidden"] = tuple(given["hidden"])
     settings = RecoverySettings(robot, **RECIPES.get(robot, {}) | given)
     check(settings)
     return settings
@@ -72,6 +79,6 @@ def check(settings: RecoverySettings) -> None:
 
 def difference(before: dict[str, Any], now: RecoverySettings) -> list[str]:
     """One line per setting that differs."""
-    after = asdict(now)
+    after = now.as_dict()
     names = sorted(before.keys() | after.keys())
     return [f"{k}: {before.get(k)} -> {after.get(k)}" for k in names if before.get(k) != after.get(k)]

@@ -8,7 +8,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-from safeexplorer.recovery.actor import load_actor, read_arrays
+from safeexplorer.recovery.actor import load_actor, read_provenance
 from safeexplorer.recovery.protocol import CheckedRecovery, RecoveryError, interface_of
 from safeexplorer.recovery.scripted import POSTURES, SCRIPTED
 from safeexplorer.robot import Robot
@@ -66,7 +66,7 @@ def load_shipped(name: str, robot: Robot) -> CheckedRecovery:
 
 def provenance(name: str) -> dict[str, Any]:
     """How a shipped recovery came about: settings, steps, updates, falls, grade."""
-    return json.loads(str(read_arrays(WEIGHTS / shipped()[name]["file"])["provenance"]))
+    return read_provenance(WEIGHTS / shipped()[name]["file"])
 
 
 def callable_name(function: Callable[..., Any]) -> str:

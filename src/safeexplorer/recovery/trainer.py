@@ -7,7 +7,6 @@ depends on its settings alone, and a resumed one ends in the same parameters as 
 
 from __future__ import annotations
 
-from dataclasses import asdict
 from typing import Any
 
 import jax
@@ -124,7 +123,7 @@ class Trainer:
         return {
             "robot": self.settings.robot,
             "flavour": self.settings.flavour,
-            "settings": asdict(self.settings),
+            "settings": self.settings.as_dict(),
             "environment_steps": self.steps,
             "updates": self.updates,
             "falls": self.falls,

@@ -9,7 +9,6 @@ from __future__ import annotations
 import json
 import time
 from collections.abc import Callable
-from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
@@ -78,7 +77,7 @@ def open_run(settings: RecoverySettings, folder: Path, threads: int) -> tuple[Tr
     found = load_latest(folder / "checkpoints")
     if found is None:
         facts = {
-            "settings": asdict(settings),
+            "settings": settings.as_dict(),
             "provenance": provenance(),
             "device": jax.devices()[0].device_kind,
         }
@@ -105,5 +104,5 @@ def save(trainer: Trainer, folder: Path, metrics: Table) -> None:
     """A checkpoint from which the run continues bit for bit."""
     arrays, counters = trainer.get_state()
     offset = metrics.offset()
-    state = {"settings": asdict(trainer.settings), "counters": counters, "metrics_offset": offset}
+    state = {"settings": trainer.settings.as_dict(), "counters": counters, "metrics_offset": offset}
     save_checkpoint(folder / "checkpoints", trainer.steps, arrays, state)
