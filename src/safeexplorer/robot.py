@@ -59,7 +59,8 @@ class Robot:
     observation_bound: float = np.inf
     time_limit: int = 1000
     recovery_time_limit: int = 250
-    camera: Mapping[str, float | tuple[float, float, float]] = field(default_factory=dict)
+    hold: tuple[float, ...] = ()  # the action that keeps the nominal pose; () for all zeros
+    camera: Mapping[str, float] = field(default_factory=dict)  # fields of MjvCamera
 
     def weights(self, flavour: str) -> Array:
         """The weight of every term in the order of `terms`, [K]."""

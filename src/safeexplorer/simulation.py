@@ -100,7 +100,11 @@ class Simulation(VectorEnv):
         self._step_masks = {
             f"_{key}": everybody for key in ("cost", "simulation_error", *self._reward_keys, *situation)
         }
+        if render_mode not in (None, *self.metadata["render_modes"]):
+            known = ", ".join(self.metadata["render_modes"])
+            raise ValueError(f"no render_mode {render_mode!r}; known: {known}")
         self.render_mode = render_mode
+        self._canvas = None
 
     # -- Gymnasium -----------------------------------------------------------------------------------------
 
@@ -149,6 +153,8 @@ class Simulation(VectorEnv):
         ended = fallen | truncated
         if self._autoreset and np.count_nonzero(ended):
             observation = self._begin_again(ended, observation, info)
+        if self.render_mode == "human":
+            self.render()
         return observation, reward, fallen, truncated, info
 
     def _executed(self, actions: np.ndarray) -> np.ndarray:
@@ -199,6 +205,24 @@ class Simulation(VectorEnv):
         """D of the current states, [E]."""
         self.robot.prepare(self.now)
         return self.robot.distance(self.now)
+
+    def render(self) -> tuple[np.ndarray, ...] | None:
+        """One picture per robot ("rgb_array"), or robot 0 in a window ("human")."""
+        if self.render_mode is None:
+            raise ValueError("this simulation was made without a render_mode; known: rgb_array, human")
+        if self._canvas is None:
+            from safeexplorer.rendering import Painter, Window  # loads OpenGL
+
+            kind = Window if self.render_mode == "human" else Painter
+            self._canvas = kind(self.model, self.robot.camera)
+        if self.render_mode == "human":
+            return self._canvas.draw(self.now.qpos[0])
+        return tuple(self._canvas.draw(qpos) for qpos in self.now.qpos)
+
+    def close_extras(self, **kwargs: Any) -> None:
+        if self._canvas is not None:
+            self._canvas.close()
+            self._canvas = None
 
     # -- physics -------------------------------------------------------------------------------------------
 

@@ -100,6 +100,7 @@ ROBOT = Robot(
         "recovery": {"healthy": 1.0, "ctrl": -0.5, "contact": -5e-4},
         "recovery_strong": {"survive": 1.0, "height": -2.0, "ctrl": -0.05},
     },
+    camera={"distance": 4.5, "azimuth": 120.0, "elevation": -25.0},
     build_model=lambda: load_gymnasium_model("ant.xml"),
     derived=("xpos", "cfrc_ext"),
     memory={"torso_x": ()},

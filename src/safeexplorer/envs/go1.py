@@ -244,6 +244,8 @@ ROBOT = Robot(
         "recovery": {"healthy": 1.0, "orientation": -0.4, "height": -4.0, "joint_deviation": -0.1},
     },
     floored=True,
+    hold=tuple(DEFAULT_POSE),
+    camera={"distance": 1.25, "azimuth": 130.0, "elevation": -18.0},
     build_model=go1_model.build,
     derived=("actuator_force", "sensordata"),
     memory={"command": (3,), "previous_action": (12,), "air_time": (4,), "last_contact": (4,)},

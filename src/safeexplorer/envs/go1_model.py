@@ -8,7 +8,7 @@ from __future__ import annotations
 import mujoco
 import numpy as np
 
-from safeexplorer.envs.go1_look import add_scene, dress
+from safeexplorer.envs.go1_look import add_scene, add_sun, dress
 
 LEGS = {"FR": (1, -1), "FL": (1, 1), "RR": (-1, -1), "RL": (-1, 1)}  # name -> (sx, sy)
 JOINTS = {  # name -> (axis, range in rad, torque limit in N m)
@@ -101,6 +101,7 @@ def build() -> mujoco.MjModel:
     add_scene(spec)
     trunk = _add_link(spec.worldbody, "trunk", "trunk", (0, 0, 0.445), 0, 0)
     trunk.add_freejoint(name="root")
+    add_sun(trunk)
     for leg, (sx, sy) in LEGS.items():
         hip = _add_link(trunk, leg, "hip", (0.1881 * sx, 0.04675 * sy, 0), sx, sy)
         thigh = _add_link(hip, leg, "thigh", (0, 0.08 * sy, 0), sx, sy)

@@ -73,6 +73,7 @@ ROBOT = Robot(
         "task": {"forward": 1.0, "ctrl": -0.1, "fall": -1.0},
         "recovery": {"healthy": 1.0, "distance": -1.0, "ctrl": -0.1, "fall": -1.0},
     },
+    camera={"distance": 4.0, "azimuth": 90.0, "elevation": -12.0},
     build_model=lambda: load_gymnasium_model("half_cheetah.xml"),
     observe=observe,
     distance=distance,

@@ -1,0 +1,60 @@
+"""Pictures of robots: headless frames and a window."""
+
+from __future__ import annotations
+
+import os
+import sys
+from collections.abc import Mapping
+
+import mujoco
+import numpy as np
+
+
+class Painter:
+    """Draws one robot at a time, seen from a camera that follows its root body."""
+
+    def __init__(self, model: mujoco.MjModel, view: Mapping[str, float], width: int = 640, height: int = 480):
+        screen = model.vis.global_
+        screen.offwidth, screen.offheight = max(screen.offwidth, width), max(screen.offheight, height)
+        self.renderer = mujoco.Renderer(model, height, width)
+        self.model, self.data = model, mujoco.MjData(model)
+        self.camera = mujoco.MjvCamera()
+        self.camera.type = mujoco.mjtCamera.mjCAMERA_TRACKING
+        self.camera.trackbodyid = 1
+        for name, value in view.items():
+            setattr(self.camera, name, value)
+
+    def draw(self, qpos: np.ndarray) -> np.ndarray:
+        """[height, width, 3] uint8."""
+        self.data.qpos[:] = qpos
+        mujoco.mj_forward(self.model, self.data)
+        self.renderer.update_scene(self.data, self.camera)
+        return self.renderer.render()
+
+    def close(self) -> None:
+        self.renderer.close()
+
+
+class Window:
+    """An interactive window on one robot; closing it does not stop the simulation."""
+
+    def __init__(self, model: mujoco.MjModel, view: Mapping[str, float]):
+        if sys.platform == "linux" and not (os.environ.get("DISPLAY") or os.environ.get("WAYLAND_DISPLAY")):
+            raise ValueError("render_mode 'human' needs a screen (DISPLAY is not set); use 'rgb_array'")
+        import mujoco.viewer
+
+        self.model, self.data = model, mujoco.MjData(model)
+        self.viewer = mujoco.viewer.launch_passive(model, self.data)
+        self.viewer.cam.type = mujoco.mjtCamera.mjCAMERA_TRACKING
+        self.viewer.cam.trackbodyid = 1
+        for name, value in view.items():
+            setattr(self.viewer.cam, name, value)
+
+    def draw(self, qpos: np.ndarray) -> None:
+        with self.viewer.lock():
+            self.data.qpos[:] = qpos
+            mujoco.mj_forward(self.model, self.data)
+        self.viewer.sync()
+
+    def close(self) -> None:
+        self.viewer.close()
