@@ -150,24 +150,3 @@ def test_without_recovery_steps_every_method_is_ppo_bit_for_bit(name, ppo_withou
     found, _ = update(METHODS[name], small_rollout(recovers=False))
     for a, b in zip(jax.tree.leaves(found), jax.tree.leaves(ppo_without_recovery), strict=True):
         np.testing.assert_array_equal(a, b)
-
-
-def test_constant_reward_with_a_time_limit_is_worth_a_geometric_series():
-    """Reward 1 at every step and episodes cut after 5: V = 1 / (1 - gamma) = 10, for a cut is not an end."""
-    hyper = Hyperparameters(gamma=0.9, epochs=4, minibatches=1, max_gradient_norm=1e9)
-    learn, rng = make_learn(PPO, hyper), np.random.default_rng(5)
-    rollout = small_rollout(recovers=False)
-    still = np.zeros_like(rollout.observation)
-    cut = np.broadcast_to((np.arange(10) % 5 == 4)[:, None], (10, 2))
-    rollout = rollout._replace(
-        observation=still,
-        next_observation=still,
-        task_reward=np.ones((10, 2), np.float32),
-        terminated=np.zeros((10, 2), bool),
-        truncated=cut,
-    )
-    state = init_learner(small_params(), hyper)
-    for _ in range(300):
-        order = np.stack([rng.permutation(20) for _ in range(4)])
-        state, _ = learn(state, rollout, order, np.float32(0.01))
-    assert network(state.params["critic"], np.zeros(3))[0] == pytest.approx(10.0, abs=0.1)
