@@ -1,10 +1,14 @@
-"""Safe exploration with recovery interventions."""
+"""Safe exploration with recovery interventions. Importing the package registers its robots with Gymnasium."""
 
 import os
-import sys
+
+from safeexplorer.screen import has_screen
 
 # MuJoCo picks its OpenGL backend when it is first imported; without a screen only EGL can draw.
-if sys.platform == "linux" and not os.environ.get("DISPLAY") and not os.environ.get("WAYLAND_DISPLAY"):
+if not has_screen():
     os.environ.setdefault("MUJOCO_GL", "egl")
 
+from safeexplorer import envs
+
+__all__ = ["envs"]
 __version__ = "0.1.0"

@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-import os
-import sys
 from collections.abc import Mapping
 
 import mujoco
+import mujoco.viewer
 import numpy as np
 
 
@@ -39,10 +38,6 @@ class Window:
     """An interactive window on one robot; closing it does not stop the simulation."""
 
     def __init__(self, model: mujoco.MjModel, view: Mapping[str, float]):
-        if sys.platform == "linux" and not (os.environ.get("DISPLAY") or os.environ.get("WAYLAND_DISPLAY")):
-            raise ValueError("render_mode 'human' needs a screen (DISPLAY is not set); use 'rgb_array'")
-        import mujoco.viewer
-
         self.model, self.data = model, mujoco.MjData(model)
         self.viewer = mujoco.viewer.launch_passive(model, self.data)
         self.viewer.cam.type = mujoco.mjtCamera.mjCAMERA_TRACKING

@@ -59,6 +59,9 @@ class Robot:
     observation_bound: float = np.inf
     time_limit: int = 1000
     recovery_time_limit: int = 250
+    build_picture: Callable[[], mujoco.MjModel] | None = (
+        None  # a model of the same qpos to draw, if not `build_model`
+    )
     hold: tuple[float, ...] = ()  # the action that keeps the nominal pose; () for all zeros
     camera: Mapping[str, float] = field(default_factory=dict)  # fields of MjvCamera
 
@@ -67,6 +70,14 @@ class Robot:
         if flavour not in self.flavours:
             raise ValueError(f"{self.name} has no flavour {flavour!r}; known: {', '.join(self.flavours)}")
         return np.array([self.flavours[flavour].get(term, 0.0) for term in self.terms])
+
+    def picture(self) -> mujoco.MjModel:
+        """The model to draw."""
+        return (self.build_picture or self.build_model)()
+
+    def hold_action(self) -> Array:
+        """The action that keeps the nominal pose, [m]."""
+        return np.array(self.hold or (0.0,) * self.action_size)
 
     def episode_limit(self, flavour: str) -> int:
         return self.time_limit if flavour == "task" else self.recovery_time_limit

@@ -14,7 +14,9 @@ from gymnasium.vector.utils import batch_space
 from mujoco.batch import Batch, SimulationError
 
 from safeexplorer.robot import Bodies, Robot
+from safeexplorer.screen import has_screen
 
+RENDER_MODES = ["rgb_array", "human"] if has_screen() else ["rgb_array"]
 SANE = 1e10  # beyond this MuJoCo itself calls a state diverged (mjMAXVAL)
 
 
@@ -89,7 +91,7 @@ class Simulation(VectorEnv):
         self.observation_space = batch_space(self.single_observation_space, self.num_envs)
         self.metadata = {
             "autoreset_mode": AutoresetMode.SAME_STEP if self._autoreset else AutoresetMode.DISABLED,
-            "render_modes": ["rgb_array", "human"],
+            "render_modes": RENDER_MODES,
             "render_fps": round(1 / (model.opt.timestep * robot.frame_skip)),
         }
         self._reward_keys = [f"reward_{term}" for term in robot.terms]
@@ -100,9 +102,9 @@ class Simulation(VectorEnv):
         self._step_masks = {
             f"_{key}": everybody for key in ("cost", "simulation_error", *self._reward_keys, *situation)
         }
-        if render_mode not in (None, *self.metadata["render_modes"]):
-            known = ", ".join(self.metadata["render_modes"])
-            raise ValueError(f"no render_mode {render_mode!r}; known: {known}")
+        if render_mode not in (None, *RENDER_MODES):
+            hint = "" if has_screen() else " (no screen for 'human': DISPLAY is not set)"
+            raise ValueError(f"no render_mode {render_mode!r}; known: {', '.join(RENDER_MODES)}{hint}")
         self.render_mode = render_mode
         self._canvas = None
 
@@ -209,12 +211,12 @@ class Simulation(VectorEnv):
     def render(self) -> tuple[np.ndarray, ...] | None:
         """One picture per robot ("rgb_array"), or robot 0 in a window ("human")."""
         if self.render_mode is None:
-            raise ValueError("this simulation was made without a render_mode; known: rgb_array, human")
+            raise ValueError(f"made without a render_mode; known: {', '.join(RENDER_MODES)}")
         if self._canvas is None:
             from safeexplorer.rendering import Painter, Window  # loads OpenGL
 
             kind = Window if self.render_mode == "human" else Painter
-            self._canvas = kind(self.model, self.robot.camera)
+            self._canvas = kind(self.robot.picture(), self.robot.camera)
         if self.render_mode == "human":
             return self._canvas.draw(self.now.qpos[0])
         return tuple(self._canvas.draw(qpos) for qpos in self.now.qpos)

@@ -2,11 +2,23 @@
 
 from __future__ import annotations
 
+from typing import Any
+
+import gymnasium
+
 from safeexplorer.envs import ant, go1, half_cheetah
 from safeexplorer.robot import Robot
 from safeexplorer.simulation import Simulation
 
 ROBOTS: dict[str, Robot] = {module.ROBOT.name: module.ROBOT for module in (half_cheetah, ant, go1)}
+
+for robot in ROBOTS.values():
+    gymnasium.register(
+        robot.env_id,
+        entry_point="safeexplorer.envs.single:SingleRobot",
+        vector_entry_point="safeexplorer.envs:make",
+        kwargs={"name": robot.name},
+    )
 
 
 def get_robot(name: str) -> Robot:
@@ -15,6 +27,6 @@ def get_robot(name: str) -> Robot:
     return ROBOTS[name]
 
 
-def make(name: str, num_envs: int = 4, **settings) -> Simulation:
+def make(name: str, num_envs: int = 4, **settings: Any) -> Simulation:
     """E robots of one kind; the settings are those of `Simulation`."""
     return Simulation(get_robot(name), num_envs, **settings)

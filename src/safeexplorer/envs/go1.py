@@ -247,6 +247,7 @@ ROBOT = Robot(
     hold=tuple(DEFAULT_POSE),
     camera={"distance": 1.25, "azimuth": 130.0, "elevation": -18.0},
     build_model=go1_model.build,
+    build_picture=lambda: go1_model.build(dressed=True),
     derived=("actuator_force", "sensordata"),
     memory={"command": (3,), "previous_action": (12,), "air_time": (4,), "last_contact": (4,)},
     prepare=prepare,

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+
 import mujoco
 import numpy as np
 
@@ -118,7 +120,16 @@ def shapes(link: str, sx: int, sy: int) -> list[tuple]:
     }[link]
 
 
-def dress(body, link: str, sx: int, sy: int) -> None:
+def dress(spec: mujoco.MjSpec, legs: Mapping[str, tuple[int, int]]) -> None:
+    """Put the visible shapes on every link; legs as name -> (sx, sy)."""
+    _add_shapes(spec.body("trunk"), "trunk", 0, 0)
+    add_sun(spec.body("trunk"))
+    for leg, (sx, sy) in legs.items():
+        for link in ("hip", "thigh", "calf"):
+            _add_shapes(spec.body(f"{leg}_{link}"), link, sx, sy)
+
+
+def _add_shapes(body, link: str, sx: int, sy: int) -> None:
     for material, kind, size, *where in shapes(link, sx, sy):
         place = {"pos": where[0]} if len(where) == 1 else {"fromto": np.concatenate(where)}
         extent = size if np.ndim(size) else (size, 0, 0)
