@@ -1,0 +1,58 @@
+"""The command `safeexplorer`."""
+
+from __future__ import annotations
+
+import argparse
+import os
+import sys
+from collections.abc import Sequence
+from importlib import import_module
+from typing import NoReturn
+
+# command -> (summary, "module:function"); the function gets the command's parser, adds arguments and sets `run`,
+# which takes the parsed arguments and returns the exit code. Only the chosen command's module is imported.
+COMMANDS = {
+    "robots": ("list the robots", "safeexplorer.robot_commands:add_robots"),
+    "show": ("draw a robot: a picture or a few seconds of motion", "safeexplorer.robot_commands:add_show"),
+    "recovery": (
+        "train, select, grade, replay and list recovery policies",
+        "safeexplorer.recovery.commands:add_recovery_commands",
+    ),
+    "bench": ("measure speed on this machine", "safeexplorer.bench:add_bench"),
+}
+
+
+class Parser(argparse.ArgumentParser):
+    def error(self, message: str) -> NoReturn:
+        """One line and exit code 2."""
+        self.exit(2, f"{self.prog}: {message}\n")
+
+
+def build_parser(chosen: str | None) -> Parser:
+    parser = Parser(prog="safeexplorer", description="Safe exploration with recovery interventions.")
+    commands = parser.add_subparsers(dest="command", required=True, metavar="COMMAND")
+    for name, (summary, where) in COMMANDS.items():
+        command = commands.add_parser(name, help=summary, description=summary[0].upper() + summary[1:] + ".")
+        if name == chosen:
+            module, function = where.split(":")
+            getattr(import_module(module), function)(command)
+    return parser
+
+
+def main(argv: Sequence[str] | None = None) -> int:
+    """What a user can get wrong is a ValueError or an OSError: one line, exit code 2, no traceback."""
+    argv = sys.argv[1:] if argv is None else list(argv)
+    parser = build_parser(next((word for word in argv if not word.startswith("-")), None))
+    args = parser.parse_args(argv)
+    try:
+        return args.run(args)
+    except BrokenPipeError:  # the reader, `head` for one, has seen enough
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        return 0
+    except (ValueError, OSError) as error:
+        print(f"safeexplorer {args.command}: {error}", file=sys.stderr)
+        return 2
+
+
+if __name__ == "__main__":
+    sys.exit(main())
