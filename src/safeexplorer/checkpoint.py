@@ -24,7 +24,7 @@ SEPARATOR = "/"
 KEPT = 2
 
 
-class DamagedCheckpoint(Exception):
+class DamagedCheckpoint(ValueError):
     """A checkpoint whose content does not match its manifest."""
 
 
@@ -105,6 +105,8 @@ def load_checkpoint(path: Path) -> tuple[dict[str, np.ndarray], dict[str, Any]]:
         with np.load(path / "arrays.npz", allow_pickle=False) as file:
             arrays = {name: file[name] for name in file.files}
         return arrays, json.loads((path / "state.json").read_text())
+    except DamagedCheckpoint:
+        raise
     except (OSError, KeyError, ValueError, zipfile.BadZipFile) as error:
         raise DamagedCheckpoint(f"{path}: {error}") from error
 
@@ -138,7 +140,7 @@ def exclusive(folder: Path) -> Iterator[None]:
         yield
 
 
-class RunInUse(Exception):
+class RunInUse(OSError):
     """Another process holds the run directory."""
 
 

@@ -14,6 +14,17 @@ from typing import NoReturn
 COMMANDS = {
     "robots": ("list the robots", "safeexplorer.robot_commands:add_robots"),
     "show": ("draw a robot: a picture or a few seconds of motion", "safeexplorer.robot_commands:add_show"),
+    "methods": ("list the methods", "safeexplorer.train_commands:add_methods"),
+    "train": ("train a policy on a robot", "safeexplorer.train_commands:add_train"),
+    "resume": ("continue an interrupted run, bit for bit", "safeexplorer.train_commands:add_resume"),
+    "quickstart": (
+        "PPO and SafeExplorer side by side in two minutes",
+        "safeexplorer.quickstart:add_quickstart",
+    ),
+    "verify": (
+        "check the paper's theory on exact small processes",
+        "safeexplorer.theory.commands:add_verify",
+    ),
     "recovery": (
         "train, select, grade, replay and list recovery policies",
         "safeexplorer.recovery.commands:add_recovery_commands",
@@ -39,9 +50,16 @@ def build_parser(chosen: str | None) -> Parser:
     return parser
 
 
+def use_one_thread() -> None:
+    """One thread per process, for repeatable sums and many runs side by side; set before numpy and JAX load."""
+    os.environ.setdefault("XLA_FLAGS", "--xla_cpu_multi_thread_eigen=false intra_op_parallelism_threads=1")
+    os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
+
+
 def main(argv: Sequence[str] | None = None) -> int:
     """What a user can get wrong is a ValueError or an OSError: one line, exit code 2, no traceback."""
     argv = sys.argv[1:] if argv is None else list(argv)
+    use_one_thread()
     parser = build_parser(next((word for word in argv if not word.startswith("-")), None))
     args = parser.parse_args(argv)
     try:
@@ -49,7 +67,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     except BrokenPipeError:  # the reader, `head` for one, has seen enough
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         return 0
-    except (ValueError, OSError) as error:
+    except (ValueError, OSError, FloatingPointError) as error:
         print(f"safeexplorer {args.command}: {error}", file=sys.stderr)
         return 2
 

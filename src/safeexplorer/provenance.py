@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import platform
 import subprocess
-from importlib.metadata import version
+from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 
 PACKAGES = ("safeexplorer", "numpy", "jax", "jaxlib", "optax", "mujoco", "gymnasium")
@@ -13,13 +13,20 @@ PACKAGES = ("safeexplorer", "numpy", "jax", "jaxlib", "optax", "mujoco", "gymnas
 
 def provenance() -> dict[str, str | None]:
     """Versions of everything that shapes the numbers of a run."""
-    facts = {name: version(name) for name in PACKAGES}
-    return facts | {
+    return {name: installed_version(name) for name in PACKAGES} | {
         "python": platform.python_version(),
         "machine": f"{platform.system()} {platform.machine()}",
         "xla_flags": os.environ.get("XLA_FLAGS", ""),
         "commit": commit(),
     }
+
+
+def installed_version(name: str) -> str | None:
+    """None for a package that is on the path without being installed."""
+    try:
+        return version(name)
+    except PackageNotFoundError:
+        return None
 
 
 def commit() -> str | None:

@@ -19,6 +19,16 @@ ROBOT = "half_cheetah"
 METHODS = ("ppo", "safeexplorer")
 
 
+def add_quickstart(parser: argparse.ArgumentParser) -> None:
+    """`quickstart`."""
+    parser.add_argument(
+        "--steps", type=int, default=1_000_000, help="environment steps of each run (default: 1e6)"
+    )
+    parser.add_argument("--seed", type=int, default=1, help="seed of both runs (default: 1)")
+    parser.add_argument("--out", type=Path, default=Path("runs/quickstart"), help="where the run folders go")
+    parser.set_defaults(run=quickstart_command)
+
+
 def quickstart_command(args: argparse.Namespace) -> int:
     """Train both at once, each in a process of its own; show them as they go, then compare."""
     console = Console(stderr=True)
@@ -35,7 +45,9 @@ def quickstart_command(args: argparse.Namespace) -> int:
             run.wait()
     failed = [method for method, run in runs.items() if run.returncode]
     for method in failed:
-        console.print(f"{method} did not finish: {runs[method].stderr.read().decode().strip()}", highlight=False)
+        console.print(
+            f"{method} did not finish: {runs[method].stderr.read().decode().strip()}", highlight=False
+        )
     if not failed:
         compare(folders, console)
     return 1 if failed else 0
@@ -78,4 +90,6 @@ def compare(folders: dict[str, Path], console: Console) -> None:
         console.print(f"PPO fell {falls[0] / falls[1]:,.0f} times as often as SafeExplorer.", highlight=False)
     else:
         console.print(f"PPO fell {falls[0]:,} times, SafeExplorer not once.", highlight=False)
-    console.print("Every number above is in metrics.csv and episodes.csv of the run folders.", highlight=False)
+    console.print(
+        "Every number above is in metrics.csv and episodes.csv of the run folders.", highlight=False
+    )

@@ -14,11 +14,30 @@ from rich.table import Table
 from safeexplorer.display import TrainingDisplay, summary_table
 from safeexplorer.envs import ROBOTS
 from safeexplorer.interruption import Stopped
-from safeexplorer.methods import METHODS
+from safeexplorer.methods import METHODS, Method
 from safeexplorer.settings import Settings, difference
 from safeexplorer.training import has_checkpoint, stored_settings, train
 
 POSITIONAL = "robot"
+
+
+def add_train(parser: argparse.ArgumentParser) -> None:
+    """`train ROBOT`: every setting is an option."""
+    add_settings(parser)
+    parser.add_argument("--out", type=Path, help="run folder (default: runs/ROBOT-METHOD-seedSEED)")
+    parser.set_defaults(run=train_command)
+
+
+def add_resume(parser: argparse.ArgumentParser) -> None:
+    """`resume DIR`."""
+    parser.add_argument("folder", type=Path, metavar="DIR", help="the run folder")
+    parser.set_defaults(run=resume_command)
+
+
+def add_methods(parser: argparse.ArgumentParser) -> None:
+    """`methods`."""
+    parser.add_argument("--json", action="store_true", help="print as JSON")
+    parser.set_defaults(run=methods_command)
 
 
 def add_settings(parser: argparse.ArgumentParser) -> None:
@@ -67,10 +86,10 @@ def train_command(args: argparse.Namespace) -> int:
 
 def resume_command(args: argparse.Namespace) -> int:
     """Continue a run from its last checkpoint."""
-    settings = stored_settings(args.run)
-    if not has_checkpoint(args.run):
-        raise ValueError(f"{args.run} has no checkpoint yet; start it again with `safeexplorer train`")
-    return run(settings, args.run)
+    settings = stored_settings(args.folder)
+    if not has_checkpoint(args.folder):
+        raise ValueError(f"{args.folder} has no checkpoint yet; start it again with `safeexplorer train`")
+    return run(settings, args.folder)
 
 
 def run(settings: Settings, folder: Path) -> int:
@@ -101,15 +120,27 @@ def methods_command(args: argparse.Namespace) -> int:
     if args.json:
         print(json.dumps([method.__dict__ for method in METHODS.values()], indent=1))
         return 0
-    table = Table(
-        "method", "acts outside", "stored action", "policy loss on", "value", "reward there", "gate", ""
-    )
+    table = Table("method", "what it does", "recovery steps")
     for m in METHODS.values():
-        value = ("analytic" if m.analytic_value else "learned") + (
-            ", two heads" if m.critic_heads == 2 else ""
-        )
-        steps = m.policy_steps if m.importance_cap is None else f"main + IS (cap {m.importance_cap:g})"
-        acts = ("recovery, sampled" if m.sampled_recovery else "recovery") if m.intervenes else "main"
-        table.add_row(m.name, acts, m.stored_action, steps, value, m.recovery_reward, m.gate, m.summary)
+        table.add_row(m.name, m.summary, describe(m))
     Console().print(table)
     return 0
+
+
+def describe(method: Method) -> str:
+    """How recovery steps enter the update, in one line."""
+    if not method.intervenes:
+        return "none"
+    value = ("analytic" if method.analytic_value else "learned") + (
+        ", two heads" if method.critic_heads == 2 else ""
+    )
+    parts = [
+        f"store {method.stored_action}",
+        "in the policy loss" if method.policy_steps == "all" else "masked",
+        f"value {value}",
+        f"reward {method.recovery_reward.replace('_', ' ')}",
+        f"gate {method.gate}",
+    ]
+    if method.importance_cap is not None:
+        parts.append(f"importance weights up to {method.importance_cap:g}")
+    return "; ".join(parts)

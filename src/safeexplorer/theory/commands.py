@@ -40,8 +40,7 @@ def verify_command(args: argparse.Namespace) -> int:
     return 1 if failed else 0
 
 
-def add_verify(commands) -> None:
-    """Hang the command into the command line (`commands` comes from argparse's add_subparsers)."""
-    parser = commands.add_parser("verify", help="check the paper's theory on exact small processes")
+def add_verify(parser: argparse.ArgumentParser) -> None:
+    """`verify`."""
     parser.add_argument("--json", action="store_true", help="machine-readable output")
-    parser.set_defaults(command=verify_command)
+    parser.set_defaults(run=verify_command)
