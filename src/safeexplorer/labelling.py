@@ -35,7 +35,7 @@ def learning_reward(rollout: Rollout, method: Method) -> Any:
 
 
 def analytic_value(value: Any, segments: Segments, gamma: float) -> Any:
-    """Proposition 1, equation (analytic-V): at the state that triggers recovery,
+    """Proposition 6, equation (analytic-V): at the state that triggers recovery,
 
     V(s_t) = gamma^l V(s_{t+l}) on success and gamma^(l-1) r_term on failure, l the segment's length.
     """

@@ -27,6 +27,9 @@ from safeexplorer.methods import Method
 from safeexplorer.networks import Params, gaussian_entropy, gaussian_log_prob, mlp, value
 from safeexplorer.trajectory import Batch, Rollout, Segments
 
+# Recovery actions scored as the policy's (`unmasked`) can drift by more than exp holds; 20 is a ratio of 5e8.
+MAX_LOG_RATIO = 20.0
+
 
 @dataclass(frozen=True)
 class Hyperparameters:
@@ -107,6 +110,7 @@ def loss_terms(params: Params, batch: Batch, method: Method, hyper: Hyperparamet
 
     advantage = normalised(batch.advantage, policy_steps)
     log_ratio = jnp.where(batch.policy_weight > 0, log_prob - batch.log_prob, 0.0)
+    log_ratio = jnp.minimum(log_ratio, MAX_LOG_RATIO)
     ratio = jnp.exp(log_ratio)
     clipped = jnp.clip(ratio, 1.0 - hyper.clip, 1.0 + hyper.clip)
     surrogate = batch.policy_weight * jnp.minimum(ratio * advantage, clipped * advantage)
