@@ -20,7 +20,7 @@ POLICIES = ("hold", "random", "zero")
 STILLS, MOTION = (".png", ".jpg"), (".mp4", ".gif")
 MAX_FPS = 30
 DESCRIPTION = {  # line of the table of robots -> how it is written
-    "Gymnasium id": lambda row: row["env_id"],
+    "Gymnasium id": lambda row: row["env_id"].replace("/", "/\n"),
     "observation, action": lambda row: f"{row['observation']}, {row['action']}",
     "falls when": lambda row: row["fall"],
     "distance D": lambda row: row["distance"],

@@ -1,0 +1,7 @@
+"""Shared by all tests."""
+
+import hypothesis
+
+# A shared machine may be slow at any moment; slowness is not a failure.
+hypothesis.settings.register_profile("suite", deadline=None, print_blob=True)
+hypothesis.settings.load_profile("suite")
