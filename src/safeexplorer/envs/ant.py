@@ -31,7 +31,8 @@ def tilt(quaternion: np.ndarray) -> np.ndarray:
     w, x, y, z = quaternion.T
     across = np.hypot(x, y)
     phi = 2.0 * np.arctan2(np.hypot(across, z), np.abs(w))
-    return np.arctan2(across, np.sign(w) * z) * phi / 180.0
+    along = np.sign(w) * z + 0.0  # + 0.0 makes -0.0, a half turn's, positive
+    return np.arctan2(across, along) * phi / 180.0
 
 
 def distance(now: Bodies) -> np.ndarray:
