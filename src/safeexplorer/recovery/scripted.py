@@ -38,13 +38,13 @@ POSTURES: dict[str, Posture] = {
         speed=tuple(range(11, 17)),
         pose=(0.0,) * 6,
         offset=(0.0,) * 6,
-        stiffness=1.0,
-        damping=0.1,
+        stiffness=2.0,
+        damping=0.02,  # at 0.1 the torques chatter between their bounds
     ),
     "ant": Posture(
         angle=tuple(5 + joint for joint in ANT_ORDER),
         speed=tuple(19 + joint for joint in ANT_ORDER),
-        pose=(0.0,) * 8,
+        pose=(0.0, 1.2) * 2 + (0.0, -1.2) * 2,  # lower legs pointing down: it stands at z = 0.63 m
         offset=(0.0,) * 8,
         stiffness=1.0,
         damping=0.1,
