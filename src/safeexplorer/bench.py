@@ -22,12 +22,15 @@ FULL_STATE = mujoco.mjtState.mjSTATE_INTEGRATION.value
 
 
 def add_bench(parser: argparse.ArgumentParser) -> None:
+    from safeexplorer.bench_train import add_bench_train  # it builds on this module
+
     commands = parser.add_subparsers(dest="what", required=True, metavar="WHAT")
     sim = commands.add_parser("sim", help="environment steps per second beside the raw mj_step loop")
     sim.add_argument("--robot", nargs="+", default=list(ROBOTS), metavar="ROBOT", help=", ".join(ROBOTS))
     sim.add_argument("--seconds", type=float, default=5.0, help="per robot (default: 5)")
     sim.add_argument("--json", action="store_true", help="print JSON instead of a table")
     sim.set_defaults(run=sim_command)
+    add_bench_train(commands.add_parser("train", help="training steps per second, and where the time goes"))
 
 
 def sim_command(args: argparse.Namespace) -> int:
@@ -61,7 +64,7 @@ def bench_simulation(name: str, seconds: float) -> dict[str, str | float]:
         )
         before = simulation.batch.state.copy()
         ours, starts = _time_ours(simulation, actions)
-        times.append((ours, _time_raw(simulation, raw, before, actions, starts)))
+        times.append((ours, time_raw(simulation, raw, before, actions, starts)))
     del times[:2]  # warming up
     steps = BLOCK * ROBOT_COUNT
     return {
@@ -85,7 +88,7 @@ def _time_ours(simulation: Simulation, actions: np.ndarray) -> tuple[float, dict
     return time.perf_counter() - begin - noting, starts
 
 
-def _time_raw(simulation, raw, before: np.ndarray, actions: np.ndarray, starts: dict[int, list]) -> float:
+def time_raw(simulation, raw, before: np.ndarray, actions: np.ndarray, starts: dict[int, list]) -> float:
     """Seconds for the same physics, one MjData per robot; ends in the same states."""
     model, skip = simulation.model, simulation.robot.frame_skip
     for data, state in zip(raw, before, strict=True):

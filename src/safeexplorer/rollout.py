@@ -88,7 +88,7 @@ class Collector:
             self.distances[t] = self.distance
             if self.observer is not None:
                 self.observer.before_step(t)
-            if outside.any():
+            if np.count_nonzero(outside):
                 self._recover(t, outside, open_before, rng)
             after, self._reward[t], terminated, truncated, info = env.step(action)
             self._terminated[t], self._truncated[t] = terminated, truncated
@@ -153,6 +153,11 @@ class Collector:
             reroll_value=nothing,
             reroll_count=nothing,
         )
+
+    @property
+    def executed(self) -> np.ndarray:
+        """[T, E, m] what the robots were sent in the last rollout, before the bounds."""
+        return self._action
 
     def get_state(self) -> dict[str, np.ndarray]:
         """Where the robots are: everything that the next rollout depends on."""
