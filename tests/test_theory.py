@@ -1,6 +1,5 @@
 """The paper's theory, checked on exact processes, and the ground that the checks stand on."""
 
-import argparse
 import importlib.util
 import json
 import re
@@ -11,6 +10,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from safeexplorer.cli import build_parser
 from safeexplorer.interventions import JumpStart, SafeRegion, StateShield
 from safeexplorer.schedules import constant
 from safeexplorer.theory import commands, gap, gradient, recovery_value, update
@@ -187,16 +187,18 @@ def test_an_evenly_leaking_region_attains_the_beta_bound(eta, gamma):
 # The command
 
 
-@pytest.mark.parametrize(("measured", "code"), [(0.5, 0), (1.5, 1)])
+@pytest.mark.parametrize(("measured", "code"), [(0.5, 0), (1.5, 1), (np.nan, 1)])
 def test_verify_command(monkeypatch, capsys, measured, code):
-    check = Check("Theorem 0", "|E[x] - 1|", measured, "<=", 1.0, {"variance": 2.0})
+    check = Check("Theorem 0", "|E[x] - 1|", np.float64(measured), "<=", 1.0, {"variance": 2.0})
     monkeypatch.setattr(commands, "all_checks", lambda: [check])
-    assert commands.verify_command(argparse.Namespace(json=False)) == code
+    args = build_parser("verify").parse_args(["verify"])
+    assert args.run(args) == code
     printed = capsys.readouterr().out
     assert "|E[x] - 1|" in printed
     assert "variance 2" in printed
     assert f"{1 - code} of 1 checks hold" in printed
-    assert commands.verify_command(argparse.Namespace(json=True)) == code
+    args = build_parser("verify").parse_args(["verify", "--json"])
+    assert args.run(args) == code
     assert json.loads(capsys.readouterr().out) == [check.as_dict()]
 
 
@@ -221,5 +223,7 @@ def test_the_page_names_only_what_exists():
 
 def test_the_page_shows_every_kind_of_check():
     words = " ".join(PAGE.split())
-    for check in [*gap.gap_checks(), *recovery_value.value_checks(), *update.update_checks()]:
+    checks = [*gap.gap_checks(), *recovery_value.value_checks(), *update.update_checks()]
+    assert json.loads(json.dumps([check.as_dict() for check in checks], allow_nan=False))
+    for check in checks:
         assert check.claim in words, check.claim

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import asdict, dataclass, field
 from typing import Any, Literal
 
@@ -20,8 +21,10 @@ class Check:
     @property
     def passed(self) -> bool:
         """`measured relation bound`; a NaN never passes."""
-        return self.measured <= self.bound if self.relation == "<=" else self.measured >= self.bound
+        holds = self.measured <= self.bound if self.relation == "<=" else self.measured >= self.bound
+        return bool(holds)
 
     def as_dict(self) -> dict[str, Any]:
-        """For JSON."""
-        return asdict(self) | {"passed": self.passed}
+        """For JSON, which knows no NaN: a measurement that failed is null."""
+        measured = float(self.measured) if math.isfinite(self.measured) else None
+        return asdict(self) | {"measured": measured, "passed": self.passed}
