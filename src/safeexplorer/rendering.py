@@ -5,14 +5,20 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 import mujoco
-import mujoco.viewer
 import numpy as np
+
+from safeexplorer.screen import has_screen
 
 
 class Painter:
     """Draws one robot at a time, seen from a camera that follows its root body."""
 
     def __init__(self, model: mujoco.MjModel, view: Mapping[str, float], width: int = 640, height: int = 480):
+        if not has_screen() and mujoco.GLContext.__module__.endswith("glfw"):
+            raise OSError(
+                "no screen, and MuJoCo was imported with a backend that needs one; "
+                "import safeexplorer before mujoco or set MUJOCO_GL=egl"
+            )
         screen = model.vis.global_
         screen.offwidth, screen.offheight = max(screen.offwidth, width), max(screen.offheight, height)
         self.renderer = mujoco.Renderer(model, height, width)
@@ -38,8 +44,10 @@ class Window:
     """An interactive window on one robot; closing it does not stop the simulation."""
 
     def __init__(self, model: mujoco.MjModel, view: Mapping[str, float]):
+        from mujoco.viewer import launch_passive  # needs a screen
+
         self.model, self.data = model, mujoco.MjData(model)
-        self.viewer = mujoco.viewer.launch_passive(model, self.data)
+        self.viewer = launch_passive(model, self.data)
         self.viewer.cam.type = mujoco.mjtCamera.mjCAMERA_TRACKING
         self.viewer.cam.trackbodyid = 1
         for name, value in view.items():

@@ -97,8 +97,11 @@ def show_command(args: argparse.Namespace) -> int:
     poses = motion(simulation, args.policy, round(seconds * step_rate), args.seed)
     if kind in MOTION:
         frames = [painter.draw(pose) for pose in poses[::stride]]
-        options = {"loop": 0} if kind == ".gif" else {"codec": "libx264", "macro_block_size": 2}
-        iio.imwrite(args.out, frames, fps=step_rate / stride, **options)
+        rate = step_rate / stride
+        options = (
+            {"duration": 1000 / rate, "loop": 0} if kind == ".gif" else {"fps": rate, "codec": "libx264"}
+        )
+        iio.imwrite(args.out, frames, **options)
     else:
         iio.imwrite(args.out, painter.draw(poses[-1]))
     painter.close()
