@@ -58,7 +58,7 @@ def bench_simulation(name: str, seconds: float) -> dict[str, str | float]:
     raw = [mujoco.MjData(simulation.model) for _ in range(ROBOT_COUNT)]
     times = []
     end = time.perf_counter() + seconds
-    while time.perf_counter() < end or len(times) < 3:
+    while time.perf_counter() < end or len(times) < 5:
         actions = simulation.robot.hold_action() + NOISE * rng.standard_normal(
             (BLOCK, ROBOT_COUNT, simulation.robot.action_size)
         )
