@@ -15,7 +15,7 @@ quickstart: $(VENV)/installed
 
 # Other people's code as a judge of ours, in an environment of its own.
 oracles: $(ORACLES)/installed
-	$(ORACLES)/bin/python oracles/sb3.py
+	set -e; for oracle in oracles/*.py; do echo "$$oracle"; $(ORACLES)/bin/python $$oracle; done
 
 format: $(VENV)/installed
 	$(VENV)/bin/ruff check --fix .
