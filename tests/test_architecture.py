@@ -10,15 +10,25 @@ import safeexplorer
 PACKAGE = Path(safeexplorer.__file__).parent
 # Each room may import only from rooms above it (and from itself).
 ORDER = [
-    ["trajectory", "schedules", "networks", "checkpoint", "provenance", "interruption", "robot"],
+    [
+        "trajectory",
+        "schedules",
+        "networks",
+        "checkpoint",
+        "provenance",
+        "interruption",
+        "robot",
+        "statistics",
+    ],
     ["methods", "interventions", "simulation"],
     ["segments", "rendering", "envs"],
     ["labelling", "diagnostics"],
     ["learner"],
     ["rollout", "accounting", "theory", "settings"],
-    ["recording", "reroll", "evaluation"],
+    ["recording", "reroll", "evaluation", "runs"],
     ["recovery", "summary"],
-    ["training"],
+    ["training", "results"],
+    ["paper"],
 ]
 
 

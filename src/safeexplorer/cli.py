@@ -29,6 +29,11 @@ COMMANDS = {
         "train, select, grade, replay and list recovery policies",
         "safeexplorer.recovery.commands:add_recovery_commands",
     ),
+    "render": (
+        "a table or figure of the paper from the runs that exist",
+        "safeexplorer.paper.commands:add_render",
+    ),
+    "collect": ("small result files from run folders", "safeexplorer.paper.commands:add_collect"),
     "bench": ("measure speed on this machine", "safeexplorer.bench:add_bench"),
 }
 

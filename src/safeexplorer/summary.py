@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
@@ -50,10 +51,25 @@ def final_reward(episodes: list[dict[str, Any]], updates: int) -> float | None:
 
 def falls_to_success(episodes: list[dict[str, Any]], bar: float) -> int | None:
     """Falls before the mean return of the last 100 episodes first reaches `bar`; None if it never does."""
-    returns = np.array([e["total_return"] for e in episodes])
-    falls = np.cumsum([e["fell"] for e in episodes])
+    levels = success_levels([e["total_return"] for e in episodes], [e["fell"] for e in episodes])
+    return falls_at(levels, bar)
+
+
+def success_levels(returns: Sequence[float], fell: Sequence[float]) -> list[tuple[float, int]]:
+    """(the highest trailing mean return so far, falls until then): one pair per number of falls.
+
+    All that `falls_at` needs to give the exact falls to success for any bar.
+    """
     if len(returns) < TRAILING:
-        return None
+        return []
     trailing = np.convolve(returns, np.full(TRAILING, 1.0 / TRAILING), "valid")
-    reached = np.flatnonzero(trailing >= bar)
-    return int(falls[reached[0] + TRAILING - 1]) if len(reached) else None
+    highest, falls = np.maximum.accumulate(trailing), np.cumsum(fell)[TRAILING - 1 :]
+    last = np.append(np.diff(falls) > 0, True)  # the best level at each number of falls
+    levels, falls = highest[last], falls[last]
+    new = np.append(True, np.diff(levels) > 0)
+    return [(float(level), int(count)) for level, count in zip(levels[new], falls[new], strict=True)]
+
+
+def falls_at(levels: Sequence[tuple[float, int]], bar: float) -> int | None:
+    """The falls of the first level that reaches `bar`."""
+    return next((int(falls) for level, falls in levels if level >= bar), None)

@@ -1,0 +1,102 @@
+"""What a table or a figure of the paper is: the runs it needs, what it shows of them, and the paper's own numbers."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
+from typing import Any
+
+from safeexplorer.envs import get_robot
+from safeexplorer.methods import METHODS
+from safeexplorer.runs import RunSpec, run_spec
+from safeexplorer.settings import Settings
+
+HALF_CHEETAH, ANT, GO1 = "half_cheetah", "ant", "go1"
+ALL = (HALF_CHEETAH, ANT, GO1)
+ROBOT_LABELS = {HALF_CHEETAH: "HalfCheetah", ANT: "Ant", GO1: "Go1"}
+SMOKE = {"num_envs": 2, "rollout_steps": 512, "epochs": 1, "minibatches": 4}
+SMOKE_UPDATES = 3
+EVALUATED = {"eval_every": 4, "eval_episodes": 5}
+SMOKE_EVALUATED = {"eval_every": 1, "eval_episodes": 1}
+Number = tuple[float, float | None]  # mean and deviation, as the paper prints them
+
+
+@dataclass(frozen=True)
+class Arm:
+    """One line of a table, one curve of a figure: a label and what it changes in the settings."""
+
+    label: str
+    changes: Mapping[str, Any]
+    budget: float = 1.0  # in units of the robot's own budget
+
+    @property
+    def method(self) -> str:
+        return self.changes["method"]
+
+
+@dataclass(frozen=True)
+class Protocol:
+    """How the runs of an artefact are made: the paper's way, or a smaller one."""
+
+    seeds: int = 5
+    steps: int | None = None  # instead of the robot's budget
+    recovery: str = "default"
+    smoke: bool = False
+
+    def settings(self, arm: Arm, robot: str, seed: int) -> Settings:
+        """The settings of one run."""
+        changes = {k: v[robot] if isinstance(v, Mapping) else v for k, v in arm.changes.items()}
+        if arm.method == "safeexplorer":  # its objective gap is wanted wherever it runs
+            changes |= SMOKE_EVALUATED if self.smoke else EVALUATED
+        base = Settings(robot=robot, seed=seed, recovery=self.recovery)
+        base = replace(base, **(SMOKE if self.smoke else {}), **changes)
+        whole = SMOKE_UPDATES * base.batch_size if self.smoke else self.steps or get_robot(robot).budget
+        return replace(base, steps=round(arm.budget * whole))
+
+
+@dataclass(frozen=True)
+class Artefact:
+    """One table or figure of the paper."""
+
+    name: str
+    kind: str  # table or figure
+    title: str
+    caption: str  # what the paper says about how it was made
+    arms: tuple[Arm, ...]
+    robots: tuple[str, ...] = ALL
+    measures: tuple[str, ...] = ("final_reward", "falls")
+    rows: str = "arms"  # of a table: arms or robots
+    seeds: int = 5
+    needs: str | None = None  # beyond a finished run: evaluations, replay or importance
+    paper: Mapping[tuple[str, str, str], Number] = field(default_factory=dict)  # (arm, robot, measure)
+    facts: tuple[str, ...] = ()  # numbers that the paper gives in words
+    drawing: str = ""  # of a figure: how it is drawn
+
+    def specs(self, protocol: Protocol, robots: tuple[str, ...] | None = None) -> list[RunSpec]:
+        """The runs, each once."""
+        found = {}
+        for arm in self.arms:
+            for robot in robots or self.robots:
+                for spec in self.arm_specs(arm, robot, protocol):
+                    found.setdefault(spec.key, spec)
+        return list(found.values())
+
+    def arm_specs(self, arm: Arm, robot: str, protocol: Protocol) -> list[RunSpec]:
+        """One run per seed; none for a robot that the artefact leaves out."""
+        if robot not in self.robots or arm.method not in METHODS:
+            return []
+        count = min(protocol.seeds, self.seeds)
+        return [run_spec(protocol.settings(arm, robot, seed)) for seed in range(1, count + 1)]
+
+
+def numbers(
+    measures: tuple[str, ...], robots: tuple[str, ...], rows: Mapping[str, tuple[Number, ...]]
+) -> dict[tuple[str, str, str], Number]:
+    """The paper's numbers from rows as it prints them: for each robot, each measure."""
+    columns = [(robot, measure) for robot in robots for measure in measures]
+    return {
+        (label, *column): value
+        for label, values in rows.items()
+        for column, value in zip(columns, values, strict=True)
+        if value is not None
+    }

@@ -1,0 +1,229 @@
+"""A grid as text: for a terminal, Markdown, CSV, LaTeX and JSON. Ours stands above the paper's."""
+
+from __future__ import annotations
+
+import csv
+import io
+import json
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+from rich.table import Table
+from rich.text import Text
+
+from safeexplorer.paper.artefact import ROBOT_LABELS, Number
+from safeexplorer.paper.grid import Cell, Grid, millions
+from safeexplorer.paper.measures import MEASURES
+
+RANKED = ("success", "intervals", "pareto")  # figures of interquartile means
+NOTHING = "-"
+ARROWS = {1: " ↑", -1: " ↓", 0: ""}
+LATEX = {"\\": r"\textbackslash{}", "&": r"\&", "%": r"\%", "$": r"\$", "#": r"\#", "_": r"\_", "{": r"\{",
+         "}": r"\}", "~": r"\textasciitilde{}", "^": r"\textasciicircum{}", "±": r"$\pm$", "↑": r"$\uparrow$",
+         "↓": r"$\downarrow$"}  # fmt: skip
+
+
+@dataclass(frozen=True)
+class Sheet:
+    """Rows of text: (label, ours, the paper's), one string per column; `best` marks columns' best cells."""
+
+    grid: Grid
+    columns: list[tuple[str, str, str]]  # (arm or "", robot or "", measure), what the row does not say
+    rows: list[tuple[str, list[Cell]]]
+    best: set[tuple[int, int]]
+
+    @property
+    def headings(self) -> list[str]:
+        return [
+            f"{arm or ROBOT_LABELS.get(robot, '')} {MEASURES[m].heading}{ARROWS[MEASURES[m].better]}".strip()
+            for arm, robot, m in self.columns
+        ]
+
+    def ours(self, row: int) -> list[str]:
+        return [
+            cell_text(c, m, self.ranked) for c, (_, _, m) in zip(self.rows[row][1], self.columns, strict=True)
+        ]
+
+    def theirs(self, row: int) -> list[str]:
+        return [
+            number_text(c.paper, MEASURES[m].form)
+            for c, (_, _, m) in zip(self.rows[row][1], self.columns, strict=True)
+        ]
+
+    @property
+    def ranked(self) -> bool:
+        return self.grid.artefact.drawing in RANKED
+
+
+def lay_out(grid: Grid) -> Sheet:
+    """Rows and columns as the paper has them."""
+    artefact = grid.artefact
+    arms, robots = [arm.label for arm in artefact.arms], grid.robots
+    if artefact.rows == "arms":
+        columns = [("", robot, measure) for robot in robots for measure in artefact.measures]
+        rows = [(arm, [grid.cell(arm, robot, m) for _, robot, m in columns]) for arm in arms]
+    else:
+        heads = arms if len(arms) > 1 else [""]
+        columns = [(head, "", measure) for measure in artefact.measures for head in heads]
+        rows = [
+            (ROBOT_LABELS[robot], [grid.cell(head or arms[0], robot, m) for head, _, m in columns])
+            for robot in robots
+        ]
+    return Sheet(grid, columns, rows, best_cells(columns, rows))
+
+
+def best_cells(
+    columns: list[tuple[str, str, str]], rows: list[tuple[str, list[Cell]]]
+) -> set[tuple[int, int]]:
+    """(row, column) of the best of each column that has a better side and two numbers to compare."""
+    best = set()
+    for j, (_, _, measure) in enumerate(columns):
+        sign = MEASURES[measure].better
+        means = {i: sign * row[j].summary[0] for i, (_, row) in enumerate(rows) if row[j].summary}
+        if sign and len(means) > 1:
+            best |= {(i, j) for i, value in means.items() if value == max(means.values())}
+    return best
+
+
+def cell_text(cell: Cell, measure: str, ranked: bool) -> str:
+    """The number, its spread, and how many of the wanted runs it stands on."""
+    form = MEASURES[measure].form
+    if measure == "falls_to_success" and cell.finished and not cell.values:
+        return f"never ({0}/{cell.finished})"
+    if not cell.values:
+        return NOTHING if not cell.finished else f"none ended ({cell.finished}/{cell.wanted})"
+    if ranked:
+        point, low, high = cell.interval
+        text = form.format(point) + (
+            f" [{form.format(low)}, {form.format(high)}]" if len(cell.values) > 1 else ""
+        )
+    else:
+        text = number_text(cell.summary, form)
+    if measure == "falls_to_success":
+        return f"{text} ({len(cell.values)}/{cell.finished})"
+    marks = ([f"{len(cell.values)}/{cell.wanted}"] if len(cell.values) < cell.wanted else []) + (
+        [millions(cell.steps)] if cell.steps else []
+    )
+    return f"{text} ({', '.join(marks)})" if marks else text
+
+
+def number_text(number: Number | None, form: str) -> str:
+    if number is None:
+        return NOTHING
+    mean, deviation = number
+    return form.format(mean) + ("" if deviation is None else f" ± {form.format(deviation)}")
+
+
+def has_paper(sheet: Sheet, row: int) -> bool:
+    return any(cell.paper for cell in sheet.rows[row][1])
+
+
+def caption_lines(sheet: Sheet) -> list[str]:
+    artefact = sheet.grid.artefact
+    legend = "Mean ± standard deviation over seeds (n - 1)" if not sheet.ranked else (
+        "Interquartile mean [95% bootstrap interval]"
+    )  # fmt: skip
+    marks = (
+        "(n/N): n of N runs are there"
+        if "falls_to_success" not in artefact.measures
+        else "(k/n): k of n reached it"
+    )
+    return [artefact.caption, f"{legend}; {marks}."]
+
+
+# -- formats -----------------------------------------------------------------------------------------------
+
+
+def markdown(sheet: Sheet) -> str:
+    lines = [
+        f"### {escape_markdown(sheet.grid.artefact.title)}",
+        "",
+        "| |" + "|".join(map(escape_markdown, sheet.headings)) + "|",
+    ]
+    lines.append("|:--|" + "--:|" * len(sheet.columns))
+    for i, (label, _) in enumerate(sheet.rows):
+        cells = [f"**{t}**" if (i, j) in sheet.best else t for j, t in enumerate(sheet.ours(i))]
+        lines.append(f"|{escape_markdown(label)}|" + "|".join(cells) + "|")
+        if has_paper(sheet, i):
+            lines.append(
+                "|*paper*|" + "|".join(f"*{t}*" if t != NOTHING else t for t in sheet.theirs(i)) + "|"
+            )
+    lines += ["", *(escape_markdown(line) for line in caption_lines(sheet))]
+    notes = [f"- {escape_markdown(note)}" for note in sheet.grid.notes()]
+    return "\n".join(lines + (["", *notes] if notes else [])) + "\n"
+
+
+def escape_markdown(text: str) -> str:
+    return text.replace("|", r"\|").replace("<", "&lt;").replace("\n", " ")
+
+
+def latex(sheet: Sheet) -> str:
+    head = " & ".join(["", *map(escape_latex, sheet.headings)])
+    lines = [r"\begin{tabular}{l" + "r" * len(sheet.columns) + "}", r"\toprule", head + r" \\", r"\midrule"]
+    for i, (label, _) in enumerate(sheet.rows):
+        cells = [escape_latex(t) for t in sheet.ours(i)]
+        cells = [rf"\textbf{{{t}}}" if (i, j) in sheet.best else t for j, t in enumerate(cells)]
+        lines.append(" & ".join([escape_latex(label), *cells]) + r" \\")
+        if has_paper(sheet, i):
+            lines.append(" & ".join([r"\emph{paper}", *map(escape_latex, sheet.theirs(i))]) + r" \\")
+    return "\n".join([*lines, r"\bottomrule", r"\end{tabular}"]) + "\n"
+
+
+def escape_latex(text: str) -> str:
+    return "".join(LATEX.get(letter, letter) for letter in text)
+
+
+def records(sheet: Sheet) -> list[dict[str, Any]]:
+    """One record per cell, with its runs' values."""
+    artefact, grid = sheet.grid.artefact, sheet.grid
+    found = []
+    for (arm, robot), group in grid.groups.items():
+        for measure in artefact.measures:
+            cell = grid.cell(arm, robot, measure)
+            mean, deviation = cell.summary or (None, None)
+            iqm, low, high = cell.interval or (None, None, None)
+            paper, paper_deviation = cell.paper or (None, None)
+            found.append(
+                {"artefact": artefact.name, "arm": arm, "robot": robot, "measure": measure, "mean": mean,
+                 "deviation": deviation, "iqm": iqm, "iqm_low": low, "iqm_high": high, "runs": len(cell.values),
+                 "finished": cell.finished, "wanted": cell.wanted,
+                 "steps": cell.steps or (group.specs[0].settings.steps if group.specs else None),
+                 "paper_mean": paper, "paper_deviation": paper_deviation, "values": list(cell.values)}
+            )  # fmt: skip
+    return found
+
+
+def as_csv(sheet: Sheet) -> str:
+    text, rows = io.StringIO(), [r | {"values": " ".join(map(str, r["values"]))} for r in records(sheet)]
+    writer = csv.DictWriter(text, list(rows[0]), lineterminator="\n")
+    writer.writeheader()
+    writer.writerows(rows)
+    return text.getvalue()
+
+
+def as_json(sheet: Sheet) -> str:
+    artefact = sheet.grid.artefact
+    facts = {"artefact": artefact.name, "title": artefact.title, "caption": artefact.caption}
+    return json.dumps(facts | {"notes": sheet.grid.notes(), "cells": records(sheet)}, indent=1) + "\n"
+
+
+def terminal(sheet: Sheet) -> Table:
+    """For rich."""
+    table = Table(title=sheet.grid.artefact.title, caption="\n".join(caption_lines(sheet)), title_justify="left",
+                  caption_justify="left")  # fmt: skip
+    table.add_column("")
+    for heading in sheet.headings:
+        table.add_column(Text(heading), justify="right")
+    for i, (label, _) in enumerate(sheet.rows):
+        cells = [Text(t, "bold green" if (i, j) in sheet.best else "") for j, t in enumerate(sheet.ours(i))]
+        paper = has_paper(sheet, i)
+        table.add_row(Text(label), *cells, end_section=not paper)
+        if paper:
+            table.add_row(
+                Text("  paper", "dim"), *(Text(t, "dim") for t in sheet.theirs(i)), end_section=True
+            )
+    return table
+
+
+FORMATS: dict[str, Callable[[Sheet], str]] = {"md": markdown, "csv": as_csv, "latex": latex, "json": as_json}
