@@ -26,7 +26,7 @@ ORDER = [
     ["learner"],
     ["rollout", "accounting", "theory", "settings"],
     ["recording", "reroll", "evaluation", "runs"],
-    ["recovery", "summary"],
+    ["recovery", "summary", "engines"],
     ["training", "results"],
     ["paper"],
 ]

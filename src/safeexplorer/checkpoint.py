@@ -140,6 +140,18 @@ def exclusive(folder: Path) -> Iterator[None]:
         yield
 
 
+def is_held(folder: Path) -> bool:
+    """Does a process hold `folder` now?"""
+    try:
+        with open(folder / "lock") as file:
+            fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except FileNotFoundError:
+        return False
+    except OSError:
+        return True
+    return False
+
+
 class RunInUse(OSError):
     """Another process holds the run directory."""
 

@@ -29,6 +29,8 @@ COMMANDS = {
         "train, select, grade, replay and list recovery policies",
         "safeexplorer.recovery.commands:add_recovery_commands",
     ),
+    "paper": ("list the paper's tables and figures", "safeexplorer.paper.commands:add_paper"),
+    "reproduce": ("launch the runs of a table or figure", "safeexplorer.paper.commands:add_reproduce"),
     "render": (
         "a table or figure of the paper from the runs that exist",
         "safeexplorer.paper.commands:add_render",

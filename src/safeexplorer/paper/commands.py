@@ -3,17 +3,53 @@
 from __future__ import annotations
 
 import argparse
+import json
+import os
 from pathlib import Path
 
 from rich.console import Console
+from rich.table import Table
 
+from safeexplorer.engines import ENGINES, Campaign, Job, make_engine, make_jobs
+from safeexplorer.engines.overview import Overview
+from safeexplorer.interruption import Stopped
 from safeexplorer.paper import ARTEFACTS, GROUPS, get_artefacts
 from safeexplorer.paper.artefact import ALL, Protocol
+from safeexplorer.paper.cost import core_hours
 from safeexplorer.paper.grid import Library, gather
 from safeexplorer.paper.sheet import FORMATS, lay_out, terminal
+from safeexplorer.recovery.grading import replay_run
 from safeexplorer.results import collect_run, expand, load_results, write_result
 
 SOURCES = (Path("results"), Path("runs"))
+PAPER_SEEDS = 5
+
+
+def add_paper(parser: argparse.ArgumentParser) -> None:
+    """`paper`."""
+    add_protocol(parser)
+    add_sources(parser)
+    parser.add_argument("--json", action="store_true", help="print as JSON")
+    parser.set_defaults(run=paper_command)
+
+
+def add_reproduce(parser: argparse.ArgumentParser) -> None:
+    """`reproduce NAME...`."""
+    add_names(parser)
+    add_protocol(parser)
+    parser.add_argument(
+        "--runs", type=Path, default=Path("runs"), metavar="DIR", help="where the run folders go"
+    )
+    parser.add_argument(
+        "--workers", type=int, default=os.cpu_count(), help="runs at a time (default: the cores)"
+    )
+    parser.add_argument(
+        "--engine", choices=ENGINES, default="local", help="who executes the runs (default: local)"
+    )
+    parser.add_argument(
+        "--ray-address", help="with the engine ray: the cluster (default: a new one on this machine)"
+    )
+    parser.set_defaults(run=reproduce_command)
 
 
 def add_render(parser: argparse.ArgumentParser) -> None:
@@ -44,7 +80,7 @@ def add_protocol(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--robot", nargs="+", choices=ALL, metavar="ROBOT", help=f"only these (default: {', '.join(ALL)})"
     )
-    parser.add_argument("--seeds", type=int, default=5, help="seeds 1 to N (default: 5, the paper's)")
+    parser.add_argument("--seeds", type=int, help="seeds 1 to N (default: the paper's 5; 1 with --smoke)")
     parser.add_argument("--steps", type=int, help="environment steps of a run (default: the paper's)")
     parser.add_argument(
         "--recovery", default="default", help="recovery policy of every run (default: the robot's own)"
@@ -63,14 +99,86 @@ def add_sources(parser: argparse.ArgumentParser) -> None:
 
 
 def protocol_from(args: argparse.Namespace) -> Protocol:
-    if args.seeds < 1:
-        raise ValueError(f"--seeds is {args.seeds}; allowed: a whole number of at least 1")
-    return Protocol(seeds=args.seeds, steps=args.steps, recovery=args.recovery, smoke=args.smoke)
+    seeds = (1 if args.smoke else PAPER_SEEDS) if args.seeds is None else args.seeds
+    if seeds < 1:
+        raise ValueError(f"--seeds is {seeds}; allowed: a whole number of at least 1")
+    if args.smoke and args.steps:
+        raise ValueError("--smoke has steps of its own; leave out --steps")
+    return Protocol(seeds=seeds, steps=args.steps, recovery=args.recovery, smoke=args.smoke)
 
 
 def library_from(args: argparse.Namespace) -> Library:
     paths = args.runs or [path for path in SOURCES if path.is_dir()]
     return Library(load_results(paths))
+
+
+def paper_command(args: argparse.Namespace) -> int:
+    """List every artefact: what it shows, how many of its runs are done, how much work is left."""
+    library, protocol = library_from(args), protocol_from(args)
+    robots = tuple(args.robot) if args.robot else None
+    rows, total = [], {}
+    for artefact in ARTEFACTS.values():
+        specs = {spec.key: spec for spec in artefact.specs(protocol, robots)}
+        done = [key for key in specs if library.done(key, artefact.needs)]
+        left = {key: spec for key, spec in specs.items() if key not in done}
+        total |= left
+        rows.append(
+            {"name": artefact.name, "kind": artefact.kind, "title": artefact.title, "done": len(done),
+             "runs": len(specs), "core_hours_left": round(core_hours(left.values(), library), 1)}
+        )  # fmt: skip
+    everything = {"runs_left": len(total), "core_hours_left": round(core_hours(total.values(), library), 1)}
+    if args.json:
+        print(json.dumps({"artefacts": rows, "all": everything}, indent=1))
+        return 0
+    table = Table("name", "kind", "what it shows", "runs done", "core-hours left")
+    for row in rows:
+        hours = f"{row['core_hours_left']:,.1f}"
+        table.add_row(row["name"], row["kind"], row["title"], f"{row['done']} of {row['runs']}", hours)
+    Console().print(table)
+    Console().print(
+        f"All together, shared runs counted once: {everything['runs_left']} runs and "
+        f"{everything['core_hours_left']:,.1f} core-hours left. Start with: safeexplorer reproduce NAME",
+        highlight=False,
+    )
+    return 0
+
+
+def reproduce_command(args: argparse.Namespace) -> int:
+    """Launch the runs that are missing; the same command after any accident goes on."""
+    console = Console(stderr=True)
+    artefacts, protocol = get_artefacts(args.names), protocol_from(args)
+    robots = tuple(args.robot) if args.robot else None
+    specs = {spec.key: spec for artefact in artefacts for spec in artefact.specs(protocol, robots)}
+    if not specs:
+        raise ValueError(f"{', '.join(args.names)} has no runs on {', '.join(args.robot or ALL)}")
+    jobs = make_jobs(specs.values(), args.runs)
+    try:
+        with Overview(console) as overview:
+            Campaign(jobs, make_engine(args.engine, args.workers, args.ray_address), overview).run()
+    except Stopped as stopped:
+        console.print(str(stopped), highlight=False)
+        return 130
+    replayed = [artefact for artefact in artefacts if artefact.needs == "replay"]
+    replay_missing({s.key for a in replayed for s in a.specs(protocol, robots)}, jobs, console)
+    return say_how_it_went(jobs, args, console)
+
+
+def replay_missing(keys: set[str], jobs: list[Job], console: Console) -> None:
+    """The operational grade of the recoveries, where an artefact asks for it."""
+    for job in jobs:
+        if job.spec.key in keys and job.state == "finished" and not (job.folder / "replay.json").is_file():
+            result = replay_run(job.folder)
+            console.print(f"{job.spec.label}: {result['exits']:,} exits replayed", highlight=False)
+
+
+def say_how_it_went(jobs: list[Job], args: argparse.Namespace, console: Console) -> int:
+    failed = [job for job in jobs if job.state == "failed"]
+    console.print(f"{len(jobs) - len(failed)} of {len(jobs)} runs are done, in {args.runs}", highlight=False)
+    for job in failed:
+        console.print(f"  failed: {job.spec.label}: {job.error}", highlight=False, markup=False)
+    words = " ".join(args.names) + (" --smoke" if args.smoke else "")
+    console.print(f"Look at it with: safeexplorer render {words} --runs {args.runs}", highlight=False)
+    return 1 if failed else 0
 
 
 def render_command(args: argparse.Namespace) -> int:

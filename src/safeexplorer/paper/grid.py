@@ -30,6 +30,11 @@ class Library:
         for result in self.by_key.values():
             self.by_kin.setdefault(kin(result.spec), []).append(result)
 
+    def done(self, key: str, needs: str | None) -> bool:
+        """Is there a finished run, with what the artefact reads?"""
+        run = self.by_key.get(key)
+        return run is not None and run.finished and has(run, needs)
+
     def shorter(self, spec: RunSpec) -> list[Result]:
         """The same run with fewer steps, finished."""
         relatives = self.by_kin.get(kin(spec), [])

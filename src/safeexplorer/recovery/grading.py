@@ -6,6 +6,7 @@ Shares come with Wilson's 95% interval: with z = 1.96 and k successes of n,
 
 from __future__ import annotations
 
+import json
 import math
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -15,6 +16,7 @@ import numpy as np
 from safeexplorer import envs
 from safeexplorer.recording import exit_states, read_exits
 from safeexplorer.recovery.protocol import CheckedRecovery
+from safeexplorer.recovery.shipped import load_recovery
 from safeexplorer.robot import Robot
 from safeexplorer.simulation import Simulation
 
@@ -126,6 +128,17 @@ def reentry_row(robot: Robot, radius: float, outcomes: Outcomes, k: int) -> dict
         "of_survivors": share(entered[survived])._asdict(),
         "median_steps": float(np.median(took)) if len(took) else None,
     }
+
+
+def replay_run(folder: Path, threads: int = 1) -> dict[str, Any]:
+    """Replay a run's own recovery from its exits and keep the result beside them, as `replay.json`."""
+    facts = json.loads((folder / "run.json").read_text())["settings"]
+    recovery = load_recovery(facts["recovery"], envs.get_robot(facts["robot"]))
+    result = replay(folder, recovery, threads)
+    temporary = folder / ".replay.json"
+    temporary.write_text(json.dumps(result, indent=1))
+    temporary.replace(folder / "replay.json")
+    return result
 
 
 def replay(folder: Path, recovery: CheckedRecovery, threads: int = 1, batch: int = 250) -> dict[str, Any]:

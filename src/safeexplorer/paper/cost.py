@@ -1,0 +1,34 @@
+"""How much work is left."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+from safeexplorer.paper.grid import Library
+from safeexplorer.runs import RunSpec
+
+# Environment steps per second of one core (`safeexplorer bench train`); runs that exist here correct them.
+SPEEDS = {"half_cheetah": 15_000.0, "ant": 6_000.0, "go1": 5_000.0}
+
+
+def core_hours(specs: Iterable[RunSpec], library: Library) -> float:
+    """Of these runs, less what unfinished ones have behind them."""
+    speeds = SPEEDS | measured_speeds(library)
+    total = 0.0
+    for spec in specs:
+        run = library.by_key.get(spec.key)
+        ahead = spec.settings.steps * (1.0 - run.share_done if run is not None else 1.0)
+        total += ahead / speeds[spec.settings.robot]
+    return total / 3600.0
+
+
+def measured_speeds(library: Library) -> dict[str, float]:
+    """Steps per second by robot, over all finished runs that kept their time."""
+    steps: dict[str, float] = {}
+    seconds: dict[str, float] = {}
+    for run in library.by_key.values():
+        robot, time = run.spec.settings.robot, run.numbers.get("seconds")
+        if run.finished and time:
+            steps[robot] = steps.get(robot, 0.0) + run.numbers["steps"]
+            seconds[robot] = seconds.get(robot, 0.0) + time
+    return {robot: steps[robot] / seconds[robot] for robot in steps}
