@@ -1,7 +1,4 @@
-"""Stable-Baselines3 as a judge of the robots: its environment checker, and 4096 steps of its PPO on each.
-
-make oracles
-"""
+"""Stable-Baselines3 as a judge of the robots: its environment checker, and 4096 steps of its PPO on each."""
 
 import sys
 import time

@@ -6,7 +6,6 @@ import pytest
 
 from safeexplorer.envs import ant, make
 from safeexplorer.envs.starts import lowest_point
-from safeexplorer.robot import Bodies
 from stock import random_actions, stock_in_state
 
 
@@ -14,7 +13,7 @@ def bodies(z, quaternions):
     quaternions = np.atleast_2d(quaternions)
     qpos = np.zeros((len(quaternions), 15))
     qpos[:, 2], qpos[:, 3:7] = z, quaternions
-    return Bodies(qpos=qpos)
+    return ant.Ants(qpos=qpos)
 
 
 def about(axis, degrees):
@@ -69,7 +68,7 @@ def test_a_batch_leaves_the_contact_forces_at_zero_so_they_are_computed():
     ],
 )
 def test_tilt_is_the_papers_formula_where_that_is_defined(quaternion, expected):
-    assert ant.tilt(quaternion[None])[0] == pytest.approx(expected, abs=6e-5)
+    assert ant.tilt(*quaternion[:, None])[0] == pytest.approx(expected, abs=6e-5)
 
 
 def test_tilt_equals_the_literal_formula_on_random_orientations():
@@ -79,8 +78,8 @@ def test_tilt_equals_the_literal_formula_on_random_orientations():
     phi = 2 * np.arccos(q[:, 0])
     axis_z = q[:, 3] / np.sqrt(1 - q[:, 0] ** 2)
     literal = np.pi / 180 * np.arccos(axis_z) * phi / np.pi
-    np.testing.assert_allclose(ant.tilt(q), literal, rtol=1e-6)
-    np.testing.assert_allclose(ant.tilt(3.7 * q), literal, rtol=1e-6)  # scale does not matter
+    np.testing.assert_allclose(ant.tilt(*q.T), literal, rtol=1e-6)
+    np.testing.assert_allclose(ant.tilt(*3.7 * q.T), literal, rtol=1e-6)  # scale does not matter
 
 
 def test_distance_is_finite_and_a_function_of_the_orientation():

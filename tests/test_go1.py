@@ -9,6 +9,7 @@ from hypothesis.extra.numpy import arrays
 from scipy.spatial.transform import Rotation
 
 from safeexplorer.envs import go1, go1_model, make
+from safeexplorer.envs.attitude import euler_of, quaternion_of, rotation_of
 from safeexplorer.envs.starts import lowest_point
 from safeexplorer.robot import Bodies
 
@@ -59,35 +60,38 @@ def test_the_last_action_is_the_executed_one_and_the_default_pose_at_first():
     np.testing.assert_array_equal(observation[0, -12:], MODEL.actuator_ctrlrange[:, 1])
 
 
-quaternions = arrays(float, (3, 4), elements=st.floats(-1, 1)).filter(
-    lambda q: (np.linalg.norm(q, axis=1) > 0.1).all()
-)
+def attitude(q):
+    """Rotation matrices and Euler angles of unit quaternions."""
+    rotation, euler = np.empty((len(q), 9)), np.empty((len(q), 3))
+    rotation_of(q, out=rotation)
+    euler_of(rotation.T, out=euler.T)
+    return rotation, euler
 
 
-@given(quaternions)
-def test_euler_angles_and_distance_depend_on_the_orientation_alone(q):
+@given(arrays(float, (3, 4), elements=st.floats(-1, 1)).filter(lambda q: (np.abs(q).max(1) > 0.1).all()))
+def test_euler_angles_depend_on_the_orientation_alone(q):
     q = q / np.linalg.norm(q, axis=1, keepdims=True)
+    rotation, euler = attitude(q)
     reference = Rotation.from_quat(np.roll(q, -1, axis=1)).as_matrix().reshape(3, 9)
-    np.testing.assert_allclose(go1._rotation(q), reference, atol=1e-12)
-    euler = go1._euler(go1._rotation(q))
-    assert np.isfinite(euler).all()
-    assert (np.abs(euler) <= np.pi + 1e-12).all()
-    np.testing.assert_array_equal(euler, go1._euler(go1._rotation(-q)))
-    again = np.stack(
-        [Rotation.from_quat(np.roll(go1._quaternion(*angles), -1)).as_matrix() for angles in euler]
-    )
-    np.testing.assert_allclose(again.reshape(3, 9), reference, atol=1e-6)
+    np.testing.assert_allclose(rotation, reference, atol=1e-12)
+    np.testing.assert_array_equal(euler, attitude(-q)[1])
+    again = [Rotation.from_quat(np.roll(quaternion_of(*angles), -1)).as_matrix().ravel() for angles in euler]
+    np.testing.assert_allclose(again, reference, atol=1e-6)
 
 
 def test_distance_is_finite_and_equal_for_q_and_minus_q_on_1e5_orientations():
     q = np.random.default_rng(0).standard_normal((100_000, 4))
     q /= np.linalg.norm(q, axis=1, keepdims=True)
-    pose = Bodies(qpos=np.zeros((len(q), 19)), euler=go1._euler(go1._rotation(q)))
-    pose.qpos[:, 2] = 0.3
-    distance = go1.distance(pose)
-    assert np.isfinite(distance).all()
-    pose.euler = go1._euler(go1._rotation(-q))
-    np.testing.assert_array_equal(distance, go1.distance(pose))
+    q[:3] = [1, 0, 0, 0], [0, 0, 0, 1], [np.sqrt(0.5), 0, 0, -np.sqrt(0.5)]  # identity and pure yaw
+    distances = []
+    for sign in (1, -1):
+        pose = go1.Go1s(qpos=np.zeros((len(q), 19)), qvel=np.zeros((len(q), 18)))
+        pose.qpos[:, 2], pose.qpos[:, 3:7] = 0.3, sign * q
+        go1.prepare(pose)
+        distances.append(go1.distance(pose))
+    assert np.isfinite(distances).all()
+    np.testing.assert_array_equal(*distances)
+    np.testing.assert_array_equal(distances[0][:3], 0)
 
 
 @pytest.mark.parametrize(
@@ -105,10 +109,10 @@ def test_distance_is_finite_and_equal_for_q_and_minus_q_on_1e5_orientations():
     ],
 )
 def test_falls_by_height_or_by_60_degrees(z, roll, pitch, falls):
-    euler = np.deg2rad([[roll, pitch, 170.0]])
-    qpos = np.zeros((1, 19))
-    qpos[0, 2] = z
-    assert go1.fallen(Bodies(qpos=qpos, euler=euler))[0] == falls
+    pose = go1.Go1s(qpos=np.zeros((1, 19)), qvel=np.zeros((1, 18)))
+    pose.qpos[0, 2], pose.qpos[0, 3:7] = z, quaternion_of(*np.deg2rad([roll, pitch, 170.0]))
+    go1.prepare(pose)
+    assert go1.fallen(pose)[0] == falls
 
 
 # -- reward ------------------------------------------------------------------------------------------------
@@ -155,14 +159,14 @@ def air_time_after(contacts, command=(0.5, 0.0, 0.0)):
         air_time=np.zeros((1, 4)),
         last_contact=np.zeros((1, 4)),
         previous_action=np.zeros((1, 12)),
+        action=np.zeros((1, 12)),
         command=np.array([command]),
     )
     rewards = []
     for touches in contacts:
-        now.contact = np.array([[touches, True, True, True]])
-        now.landed = now.contact | (now.last_contact > 0)
+        now.sensordata = np.array([[5.0 * touches, 30.0, 30.0, 30.0]])  # N
         rewards.append(go1._air_time(now)[0])
-        go1.remember(now, np.zeros((1, 12)))
+        go1.remember(now)
     return rewards
 
 

@@ -9,14 +9,13 @@ from hypothesis import strategies as st
 from safeexplorer.envs import half_cheetah, make
 from safeexplorer.envs.models import load_gymnasium_model
 from safeexplorer.envs.starts import lowest_point
-from safeexplorer.robot import Bodies
 from stock import random_actions, stock_in_state
 
 
 def bodies(z, pitch):
     qpos = np.zeros((1, 9))
     qpos[0, 1:3] = z, pitch
-    return Bodies(qpos=qpos, qvel=np.zeros((1, 9)))
+    return half_cheetah.HalfCheetahs(qpos=qpos)
 
 
 def test_equals_stock_for_1000_random_steps(monkeypatch, tmp_path):

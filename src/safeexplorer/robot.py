@@ -13,11 +13,14 @@ Array = np.ndarray
 
 
 class Bodies(SimpleNamespace):
-    """The arrays of E robots at one instant, each [E, ...] and live.
+    """The arrays of E robots at one instant, each [E, ...]. They are live and never move, so views of them are made
+    once: a robot names its own as cached properties of a subclass.
 
-    qpos, qvel       views of the physics state
-    <derived field>  what the robot lists in `derived`; filled by every step, one substep behind as in mj_step
-    <memory>         what the robot lists in `memory`
+    qpos, qvel, motion  views of the physics state; motion is qpos and qvel side by side
+    <derived field>     what the robot lists in `derived`; filled by every step, one substep behind as in mj_step
+    <memory>            what the robot lists in `memory`
+    action              the executed action
+    terms, columns      the unweighted reward terms [E, K], and its K columns
     """
 
 
@@ -35,33 +38,29 @@ class Robot:
     frame_skip: int  # physics steps per control step
     observation_size: int
     action_size: int
-    terms: tuple[str, ...]  # reward terms, in the order that `reward_terms` returns them
+    terms: tuple[str, ...]  # reward terms, in the order of the columns of `Bodies.terms`
     flavours: Mapping[str, Mapping[str, float]]  # flavour -> weight per term; a missing term weighs 0
 
     build_model: Callable[[], mujoco.MjModel]
     observe: Callable[[Bodies], Array]  # [E, n]
     distance: Callable[[Bodies], Array]  # D(s), [E]
     fallen: Callable[[Bodies], Array]  # bool [E]
-    # (now, before, action [E, m], fallen [E], D [E]) -> fresh [E, K], one unweighted column per term
-    reward_terms: Callable[[Bodies, Bodies, Array, Array, Array], Array]
+    reward_terms: Callable[[Bodies, Bodies, Array, Array], None]  # (now, before, fallen, D) writes now.terms
     # One robot's first state, {"qpos": ..., "qvel": ..., <memory>: ...}; the MjData is scratch space.
     task_start: Callable[[np.random.Generator, mujoco.MjModel, mujoco.MjData], dict[str, Array]]
     recovery_start: Callable[[np.random.Generator, mujoco.MjModel, mujoco.MjData], dict[str, Array]]
 
-    # Computes from qpos, qvel and memory what the functions above share, as attributes of the bodies.
+    bodies: type[Bodies] = Bodies
+    # Computes from qpos and qvel what the functions above share, in arrays of the bodies.
     prepare: Callable[[Bodies], None] = lambda now: None
     derived: tuple[str, ...] = ()  # MjData fields that the reward reads
-    memory: Mapping[str, tuple[int, ...]] = field(
-        default_factory=dict
-    )  # state beyond the physics: name -> shape
-    remember: Callable[[Bodies, Array], None] = lambda now, action: None  # updates the memory after a step
+    memory: Mapping[str, tuple[int, ...]] = field(default_factory=dict)  # shapes of state beyond the physics
+    remember: Callable[[Bodies], None] = lambda now: None  # updates the memory after a step
     floored: bool = False  # the reward is max(0, sum of terms), and 0 on a fall
     observation_bound: float = np.inf
     time_limit: int = 1000
     recovery_time_limit: int = 250
-    build_picture: Callable[[], mujoco.MjModel] | None = (
-        None  # a model of the same qpos to draw, if not `build_model`
-    )
+    build_picture: Callable[[], mujoco.MjModel] | None = None  # to draw instead of the physics model
     hold: tuple[float, ...] = ()  # the action that keeps the nominal pose; () for all zeros
     camera: Mapping[str, float] = field(default_factory=dict)  # fields of MjvCamera
 

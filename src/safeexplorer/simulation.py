@@ -13,7 +13,7 @@ from gymnasium.vector import AutoresetMode, VectorEnv
 from gymnasium.vector.utils import batch_space
 from mujoco.batch import Batch, SimulationError
 
-from safeexplorer.robot import Bodies, Robot
+from safeexplorer.robot import Robot
 from safeexplorer.screen import has_screen
 
 RENDER_MODES = ["rgb_array", "human"] if has_screen() else ["rgb_array"]
@@ -50,7 +50,7 @@ class Simulation(VectorEnv):
         self.robot, self.num_envs, self.flavour = robot, num_envs, flavour
         self.action_noise, self.max_episode_steps = action_noise, limit
         self.simulation_errors = 0  # diverged steps since construction
-        self._weights = weights
+        self._weights = np.tile(weights, (num_envs, 1))
         self._autoreset = autoreset
         self._allocate(robot.build_model(), threads)
         self._declare(render_mode)
@@ -70,12 +70,14 @@ class Simulation(VectorEnv):
         if needs_forces:
             derived["cfrc_ext"] = np.zeros((count, model.nbody, 6))
             self._contact_count = self.batch.bind("ncon")
-        self.now = Bodies(**_physics(model, self._state), **derived, **self._memory)
-        self.before = Bodies(**_physics(model, self._state_before))
-        self._scratch = mujoco.MjData(model)
-        self._ctrl = self.batch.bind("ctrl")
         self._action = np.zeros((count, model.nu))
         self._flat_action = self._action.reshape(-1)
+        terms = np.zeros((count, len(robot.terms)))
+        own = {"action": self._action, "terms": terms, "columns": tuple(terms.T)}
+        self.now = robot.bodies(**_physics(model, self._state), **derived, **self._memory, **own)
+        self.before = robot.bodies(**_physics(model, self._state_before))
+        self._scratch = mujoco.MjData(model)
+        self._ctrl = self.batch.bind("ctrl")
         self._rngs = [np.random.Generator(np.random.PCG64()) for _ in range(count)]
         self._return = np.zeros(count)
         self._length = np.zeros(count, np.int64)
@@ -129,18 +131,18 @@ class Simulation(VectorEnv):
     def step(self, actions: np.ndarray):
         """One control step of every robot: (observation, reward, terminated, truncated, info)."""
         robot, now = self.robot, self.now
-        action = self._executed(actions)
-        diverged = self._advance(action)
+        self._execute(actions)
+        diverged = self._advance()
         robot.prepare(now)
         fallen, distance = robot.fallen(now), robot.distance(now)
         fallen |= diverged
-        terms = robot.reward_terms(now, self.before, action, fallen, distance)
-        terms *= self._weights
+        robot.reward_terms(now, self.before, fallen, distance)
+        terms = now.terms * self._weights
         reward = np.add.reduce(terms, 1)
         if robot.floored:
             np.maximum(reward, 0.0, out=reward)
             reward[fallen] = 0.0
-        robot.remember(now, action)
+        robot.remember(now)
         self._return += reward
         self._length += 1
         truncated = self._length >= self._limit
@@ -159,8 +161,8 @@ class Simulation(VectorEnv):
             self.render()
         return observation, reward, fallen, truncated, info
 
-    def _executed(self, actions: np.ndarray) -> np.ndarray:
-        """clip(clip(a) + noise), [E, m] float64; refuses what no robot should be sent."""
+    def _execute(self, actions: np.ndarray) -> None:
+        """The executed action is clip(clip(a) + noise); what no robot should be sent is refused."""
         actions = np.asarray(actions)
         executed = self._action
         if actions.shape != executed.shape:
@@ -175,7 +177,6 @@ class Simulation(VectorEnv):
                 row += self.action_noise * rng.standard_normal(len(row))
             np.maximum(executed, self._low, out=executed)
             np.minimum(executed, self._high, out=executed)
-        return executed
 
     def _begin_again(self, ended: np.ndarray, observation: np.ndarray, info: dict[str, Any]) -> np.ndarray:
         """Start the next episode where one ended; the last word on the old one goes into `info`."""
@@ -240,13 +241,13 @@ class Simulation(VectorEnv):
         self._return[ids] = 0.0
         self._length[ids] = 0
 
-    def _advance(self, action: np.ndarray) -> np.ndarray:
+    def _advance(self) -> np.ndarray:
         """Step the physics; the robots whose simulation diverged, bool [E].
 
         After a blow-up `mj_step` silently goes on from the nominal pose: only the warning counters tell.
         """
-        np.copyto(self._state_before, self._state)
-        self._ctrl[:] = action
+        self._state_before[:] = self._state
+        self._ctrl[:] = self._action
         diverged, broken = self._nobody, ()
         try:
             self.batch.step(nstep=self.robot.frame_skip)
@@ -275,13 +276,12 @@ class Simulation(VectorEnv):
 
     def _measure_contact_forces(self) -> None:
         """cfrc_ext, which a batch leaves at zero: mj_rnePostConstraint for every robot that touches something."""
-        for i, contacts in enumerate(self._contact_count.tolist()):
-            if contacts:
-                self.batch.get_data(i, self._scratch)
-                mujoco.mj_rnePostConstraint(self.model, self._scratch)
-                self.now.cfrc_ext[i] = self._scratch.cfrc_ext
-            else:
-                self.now.cfrc_ext[i] = 0.0
+        forces = self.now.cfrc_ext
+        forces[:] = 0.0
+        for i in np.flatnonzero(self._contact_count).tolist():
+            self.batch.get_data(i, self._scratch)
+            mujoco.mj_rnePostConstraint(self.model, self._scratch)
+            forces[i] = self._scratch.cfrc_ext
 
     # -- save and restore ----------------------------------------------------------------------------------
 
@@ -319,10 +319,10 @@ def _require_count(name: str, value: int) -> None:
 
 
 def _physics(model: mujoco.MjModel, state: np.ndarray) -> dict[str, np.ndarray]:
-    """qpos and qvel as views of state rows: time, qpos, qvel, ..."""
-    qpos = mujoco.mj_stateSize(model, mujoco.mjtState.mjSTATE_TIME.value)
-    qvel = qpos + model.nq
-    return {"qpos": state[:, qpos:qvel], "qvel": state[:, qvel : qvel + model.nv]}
+    """qpos, qvel and both as views of state rows: time, qpos, qvel, ..."""
+    start = mujoco.mj_stateSize(model, mujoco.mjtState.mjSTATE_TIME.value)
+    motion = state[:, start : start + model.nq + model.nv]
+    return {"qpos": motion[:, : model.nq], "qvel": motion[:, model.nq :], "motion": motion}
 
 
 def _rng_words(rng: np.random.Generator) -> list[int]:

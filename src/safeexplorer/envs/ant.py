@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from functools import cached_property
+
 import numpy as np
 
 from safeexplorer.envs.models import load_gymnasium_model
@@ -10,55 +12,63 @@ from safeexplorer.robot import Bodies, Robot
 
 DT = 0.05  # s per control step: 5 physics steps of 0.01 s
 NOMINAL_HEIGHT = 0.75  # m
-HEALTHY_HEIGHT = (0.3, 1.5)  # m, open interval
+HEALTHY_CENTRE, HEALTHY_REACH = 0.9, 0.6  # m: healthy between 0.3 and 1.5, both excluded
 RESET_NOISE = 0.1
 RECOVERY_HEIGHT = (0.35, 1.0)  # m
 TORSO = 1  # body id
 MAX_CONTACT = 1.0  # N and N m: contact forces are clipped to +-1 before they are squared
 
 
-def observe(now: Bodies) -> np.ndarray:
+class Ants(Bodies):
+    height = cached_property(lambda self: self.qpos[:, 2])
+    quaternion = cached_property(lambda self: tuple(self.qpos[:, 3:7].T))  # w, x, y, z
+    torso = cached_property(lambda self: self.xpos[:, TORSO, 0])
+    forces = cached_property(lambda self: self.cfrc_ext.reshape(len(self.qpos), -1))
+    observed = cached_property(lambda self: self.motion[:, 2:])
+
+
+def observe(now: Ants) -> np.ndarray:
     """(z, quaternion, 8 joints, 14 velocities), [E, 27]."""
-    return np.concatenate((now.qpos[:, 2:], now.qvel), axis=1)
+    return now.observed.copy()
 
 
-def tilt(quaternion: np.ndarray) -> np.ndarray:
-    """(pi/180) arccos(axis_z) phi/pi with phi = 2 arccos(q_w), of w x y z rows, [E].
+def tilt(w: np.ndarray, x: np.ndarray, y: np.ndarray, z: np.ndarray) -> np.ndarray:
+    """(pi/180) arccos(axis_z) phi/pi with phi = 2 arccos(q_w), [E].
 
     Taken at the representative with q_w >= 0, so that q and -q, one orientation, have one tilt. As arctangents, the
     arccosines need no normalised quaternion, and the identity, which has no axis, has tilt 0.
     """
-    w, x, y, z = quaternion.T
     across = np.hypot(x, y)
-    phi = 2.0 * np.arctan2(np.hypot(across, z), np.abs(w))
     along = np.sign(w) * z + 0.0  # + 0.0 makes -0.0, a half turn's, positive
-    return np.arctan2(across, along) * phi / 180.0
+    half_phi = np.arctan2(np.hypot(across, z), np.abs(w))
+    return np.arctan2(across, along) * half_phi / 90.0
 
 
-def distance(now: Bodies) -> np.ndarray:
+def distance(now: Ants) -> np.ndarray:
     """D = |(z - 0.75, tilt)|."""
-    return np.hypot(now.qpos[:, 2] - NOMINAL_HEIGHT, tilt(now.qpos[:, 3:7]))
+    return np.hypot(now.height - NOMINAL_HEIGHT, tilt(*now.quaternion))
 
 
-def fallen(now: Bodies) -> np.ndarray:
+def fallen(now: Ants) -> np.ndarray:
     """z outside (0.3, 1.5)."""
-    height = now.qpos[:, 2]
-    return ~((height > HEALTHY_HEIGHT[0]) & (height < HEALTHY_HEIGHT[1]))
+    return ~(np.abs(now.height - HEALTHY_CENTRE) < HEALTHY_REACH)
 
 
-def reward_terms(now: Bodies, before: Bodies, action, fallen, distance) -> np.ndarray:
+def reward_terms(now: Ants, before: Ants, fallen: np.ndarray, distance: np.ndarray) -> None:
     """Stock reads the torso's xpos, which lags one substep behind qpos: hence `torso_x`."""
-    forward = (now.xpos[:, TORSO, 0] - now.torso_x) / DT
-    forces = now.cfrc_ext.reshape(len(forward), -1)
-    forces = np.minimum(np.maximum(forces, -MAX_CONTACT), MAX_CONTACT)
-    survive = np.ones(len(forward))
-    ctrl, contact = np.vecdot(action, action), np.vecdot(forces, forces)
-    height = np.abs(now.qpos[:, 2] - NOMINAL_HEIGHT)
-    return np.array((forward, survive, ~fallen, ctrl, contact, height)).T
+    forward, survive, healthy, ctrl, contact, height = now.columns
+    np.subtract(now.torso, now.torso_x, out=forward)
+    forward /= DT
+    survive[:] = 1.0
+    healthy[:] = ~fallen
+    np.vecdot(now.action, now.action, out=ctrl)
+    forces = np.minimum(np.maximum(now.forces, -MAX_CONTACT), MAX_CONTACT)
+    np.vecdot(forces, forces, out=contact)
+    np.abs(now.height - NOMINAL_HEIGHT, out=height)
 
 
-def remember(now: Bodies, action: np.ndarray) -> None:
-    now.torso_x[:] = now.xpos[:, TORSO, 0]
+def remember(now: Ants) -> None:
+    now.torso_x[:] = now.torso
 
 
 def task_start(rng: np.random.Generator, model, data) -> dict[str, np.ndarray]:
@@ -80,7 +90,7 @@ def recovery_start(rng: np.random.Generator, model, data) -> dict[str, np.ndarra
             quaternion = np.array([-x, w, z, -y])
         return np.concatenate(([0.0, 0.0, rng.uniform(*RECOVERY_HEIGHT)], quaternion, rng.uniform(low, high)))
 
-    qpos = healthy_start(sample, fallen, 2, model, data)
+    qpos = healthy_start(sample, lambda qpos: fallen(Ants(qpos=qpos[None]))[0], 2, model, data)
     return {"qpos": qpos, "qvel": VELOCITY_NOISE * rng.standard_normal(model.nv), "torso_x": qpos[0]}
 
 
@@ -105,6 +115,7 @@ ROBOT = Robot(
     build_model=lambda: load_gymnasium_model("ant.xml"),
     derived=("xpos", "cfrc_ext"),
     memory={"torso_x": ()},
+    bodies=Ants,
     observe=observe,
     distance=distance,
     fallen=fallen,

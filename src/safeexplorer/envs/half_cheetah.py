@@ -5,6 +5,8 @@ The height qpos[1] is measured from the nominal 0.7 m, the pitch is qpos[2] in r
 
 from __future__ import annotations
 
+from functools import cached_property
+
 import numpy as np
 
 from safeexplorer.envs.models import load_gymnasium_model
@@ -18,25 +20,38 @@ RECOVERY_HEIGHT = 0.3  # m
 RECOVERY_PITCH = 1.2  # rad
 
 
-def observe(now: Bodies) -> np.ndarray:
+class HalfCheetahs(Bodies):
+    x = cached_property(lambda self: self.qpos[:, 0])
+    z = cached_property(lambda self: self.qpos[:, 1])
+    pitch = cached_property(lambda self: self.qpos[:, 2])
+    lean = cached_property(lambda self: self.qpos[:, 1:3])
+    observed = cached_property(lambda self: self.motion[:, 1:])
+
+
+def observe(now: HalfCheetahs) -> np.ndarray:
     """(z, pitch, 6 joints, 9 velocities), [E, 17]."""
-    return np.concatenate((now.qpos[:, 1:], now.qvel), axis=1)
+    return now.observed.copy()
 
 
-def distance(now: Bodies) -> np.ndarray:
+def distance(now: HalfCheetahs) -> np.ndarray:
     """D = |(z, pitch)|."""
-    return np.hypot(now.qpos[:, 1], now.qpos[:, 2])
+    return np.hypot(now.z, now.pitch)
 
 
-def fallen(now: Bodies) -> np.ndarray:
+def fallen(now: HalfCheetahs) -> np.ndarray:
     """|z| > 0.5 or |pitch| > 1.57."""
-    healthy = np.abs(now.qpos[:, 1:3]) <= HEALTHY
-    return ~(healthy[:, 0] & healthy[:, 1])
+    high, tilted = (~(np.abs(now.lean) <= HEALTHY)).T
+    return high | tilted
 
 
-def reward_terms(now: Bodies, before: Bodies, action, fallen, distance) -> np.ndarray:
-    forward = (now.qpos[:, 0] - before.qpos[:, 0]) / DT
-    return np.array((forward, np.vecdot(action, action), fallen, ~fallen, distance)).T
+def reward_terms(now: HalfCheetahs, before: HalfCheetahs, fallen: np.ndarray, distance: np.ndarray) -> None:
+    forward, ctrl, fall, healthy, far = now.columns
+    np.subtract(now.x, before.x, out=forward)
+    forward /= DT
+    np.vecdot(now.action, now.action, out=ctrl)
+    fall[:] = fallen
+    healthy[:] = ~fallen
+    far[:] = distance
 
 
 def task_start(rng: np.random.Generator, model, data) -> dict[str, np.ndarray]:
@@ -53,7 +68,7 @@ def recovery_start(rng: np.random.Generator, model, data) -> dict[str, np.ndarra
         root = rng.uniform([0.0, -RECOVERY_HEIGHT, -RECOVERY_PITCH], [0.0, RECOVERY_HEIGHT, RECOVERY_PITCH])
         return np.concatenate((root, rng.uniform(low, high)))
 
-    qpos = healthy_start(sample, fallen, 1, model, data)
+    qpos = healthy_start(sample, lambda qpos: fallen(HalfCheetahs(qpos=qpos[None]))[0], 1, model, data)
     return {"qpos": qpos, "qvel": VELOCITY_NOISE * rng.standard_normal(model.nv)}
 
 
@@ -75,6 +90,7 @@ ROBOT = Robot(
     },
     camera={"distance": 4.0, "azimuth": 90.0, "elevation": -12.0},
     build_model=lambda: load_gymnasium_model("half_cheetah.xml"),
+    bodies=HalfCheetahs,
     observe=observe,
     distance=distance,
     fallen=fallen,

@@ -7,8 +7,6 @@ from collections.abc import Callable
 import mujoco
 import numpy as np
 
-from safeexplorer.robot import Bodies
-
 VELOCITY_NOISE = 0.1  # m/s and rad/s: "small noise around zero"
 
 
@@ -32,7 +30,7 @@ def lowest_point(model: mujoco.MjModel, data: mujoco.MjData, qpos: np.ndarray) -
 
 def healthy_start(
     sample: Callable[[], np.ndarray],
-    fallen: Callable[[Bodies], np.ndarray],
+    fallen: Callable[[np.ndarray], bool],
     height: int,
     model: mujoco.MjModel,
     data: mujoco.MjData,
@@ -41,5 +39,5 @@ def healthy_start(
     while True:
         qpos = sample()
         qpos[height] += max(0.0, -lowest_point(model, data, qpos))
-        if not fallen(Bodies(qpos=qpos[None]))[0]:
+        if not fallen(qpos):
             return qpos
