@@ -140,10 +140,11 @@ def sample_curve(metrics: dict[str, np.ndarray]) -> dict[str, list[float | None]
     count = len(metrics["update"])
     edges = np.unique(np.linspace(0, count, min(SAMPLES, count) + 1).round().astype(int))
     curve = {name: tidy_list(metrics[name][edges[1:] - 1]) for name in AT_END}
-    pairs = list(zip(edges[:-1], edges[1:], strict=True))
     for name in AVERAGED:
-        column = metrics[name]
-        curve[name] = [tidy(mean(column[a:b]), 5) for a, b in pairs]
+        known = ~np.isnan(metrics[name])
+        totals = np.add.reduceat(np.where(known, metrics[name], 0.0), edges[:-1])
+        counts = np.add.reduceat(known, edges[:-1], dtype=int)
+        curve[name] = tidy_list(np.where(counts > 0, totals / np.maximum(counts, 1), np.nan), 5)
     return curve
 
 
@@ -202,8 +203,9 @@ def read_columns(path: Path) -> dict[str, np.ndarray]:
     with open(path, "rb") as file:
         names = file.readline().decode().strip().split(",")
         text = file.read()
-    lines = text[: text.rfind(b"\n") + 1].decode().splitlines()
-    if any(",," in line or line.endswith(",") for line in lines):
+    text = text[: text.rfind(b"\n") + 1]
+    lines = text.decode().splitlines()
+    if b",," in text or b",\n" in text:
         rows = [[float(cell or "nan") for cell in line.split(",")] for line in lines]
         table = np.array(rows).reshape(-1, len(names))
     else:
@@ -252,8 +254,8 @@ def tidy(value: float | None, digits: int = 7) -> float | None:
     return int(rounded) if rounded.is_integer() and abs(rounded) < 1e15 else rounded
 
 
-def tidy_list(values: np.ndarray) -> list[float | None]:
-    return [tidy(value) for value in values.tolist()]
+def tidy_list(values: np.ndarray, digits: int = 7) -> list[float | None]:
+    return [tidy(value, digits) for value in values.tolist()]
 
 
 def read_json(path: Path) -> Any:

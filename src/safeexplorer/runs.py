@@ -73,10 +73,10 @@ class RunSpec:
 
     @property
     def label(self) -> str:
-        """For people: what differs from the defaults."""
-        s = self.settings
+        """For people: what differs from the robot's own settings."""
+        s, own = self.settings, Settings(robot=self.settings.robot, method="ppo").resolved()
         shown = {"robot", "method", "seed"}
-        extra = [f"{k}={v}" for k, v in self.identity.items() if k not in shown | {"steps"}]
+        extra = [f"{k}={v}" for k, v in self.identity.items() if k not in shown and v != getattr(own, k)]
         return " ".join([s.robot, s.method, f"seed {s.seed}", *extra])
 
 

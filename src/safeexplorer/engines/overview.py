@@ -58,7 +58,9 @@ class Overview:
             words = {FINISHED: "finished", FAILED: "failed", WAITING: "ended early, will be tried again",
                      ELSEWHERE: "is in the hands of another process"}[job.state]  # fmt: skip
             detail = f": {job.error}" if job.error and job.state in (FAILED, WAITING) else ""
-            self.console.print(f"{job.spec.label} {words}{detail}", highlight=False, markup=False)
+            self.console.print(
+                f"{job.spec.label} {words}{detail}", highlight=False, markup=False, soft_wrap=True
+            )
 
     def table(self, jobs: list[Job], now: float) -> Group:
         table = Table(

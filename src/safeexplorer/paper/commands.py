@@ -16,6 +16,7 @@ from safeexplorer.interruption import Stopped
 from safeexplorer.paper import ARTEFACTS, GROUPS, get_artefacts
 from safeexplorer.paper.artefact import ALL, Protocol
 from safeexplorer.paper.cost import core_hours
+from safeexplorer.paper.drawing import draw
 from safeexplorer.paper.grid import Library, gather
 from safeexplorer.paper.sheet import FORMATS, lay_out, terminal
 from safeexplorer.recovery.grading import replay_run
@@ -58,6 +59,13 @@ def add_render(parser: argparse.ArgumentParser) -> None:
     add_protocol(parser)
     add_sources(parser)
     parser.add_argument("--format", choices=list(FORMATS), help="print as this instead of a table for people")
+    parser.add_argument(
+        "--figures",
+        type=Path,
+        default=Path("figures"),
+        metavar="DIR",
+        help="where figures go, as PDF and PNG (default: figures)",
+    )
     parser.set_defaults(run=render_command)
 
 
@@ -175,9 +183,13 @@ def say_how_it_went(jobs: list[Job], args: argparse.Namespace, console: Console)
     failed = [job for job in jobs if job.state == "failed"]
     console.print(f"{len(jobs) - len(failed)} of {len(jobs)} runs are done, in {args.runs}", highlight=False)
     for job in failed:
-        console.print(f"  failed: {job.spec.label}: {job.error}", highlight=False, markup=False)
+        console.print(
+            f"  failed: {job.spec.label}: {job.error}", highlight=False, markup=False, soft_wrap=True
+        )
     words = " ".join(args.names) + (" --smoke" if args.smoke else "")
-    console.print(f"Look at it with: safeexplorer render {words} --runs {args.runs}", highlight=False)
+    console.print(
+        f"Look at it with: safeexplorer render {words} --runs {args.runs}", highlight=False, soft_wrap=True
+    )
     return 1 if failed else 0
 
 
@@ -185,7 +197,13 @@ def render_command(args: argparse.Namespace) -> int:
     """Print each artefact from whatever runs exist."""
     library, protocol = library_from(args), protocol_from(args)
     for artefact in get_artefacts(args.names):
-        sheet = lay_out(gather(artefact, library, protocol, args.robot))
+        grid = gather(artefact, library, protocol, args.robot)
+        sheet = lay_out(grid)
+        if artefact.kind == "figure":
+            written = draw(grid, args.figures)
+            Console(stderr=True).print(
+                f"drawn: {', '.join(map(str, written))}", highlight=False, soft_wrap=True
+            )
         if args.format:
             print(FORMATS[args.format](sheet), end="")
             continue
