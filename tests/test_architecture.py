@@ -22,13 +22,14 @@ ORDER = [
     ],
     ["methods", "interventions", "simulation"],
     ["segments", "rendering", "envs"],
-    ["labelling", "diagnostics"],
-    ["learner"],
+    ["labelling", "diagnostics", "costs"],
+    ["learner", "constrained"],
     ["rollout", "accounting", "theory", "settings"],
-    ["recording", "reroll", "evaluation", "runs"],
+    ["recording", "reroll", "evaluation", "runs", "learners"],
     ["recovery", "summary", "engines"],
     ["training", "results"],
     ["paper"],
+    ["report"],
 ]
 
 

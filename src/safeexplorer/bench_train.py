@@ -8,6 +8,7 @@ import resource
 import tempfile
 import time
 from collections.abc import Callable
+from dataclasses import replace
 from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
@@ -60,12 +61,10 @@ def train_bench_command(args: argparse.Namespace) -> int:
 def bench_training(name: str, method: str, updates: int, recovery: str) -> dict[str, Any]:
     """A whole short run, its curriculum included; after every update the same physics by the raw loop."""
     get_robot(name)
-    settings = Settings(robot=name, method=method, recovery=recovery)
-    settings = Settings(
-        **{**settings.as_dict(), "hidden": settings.hidden, "steps": updates * settings.batch_size}
-    )
+    settings = Settings(robot=name, method=method, recovery=recovery).resolved()
+    settings = replace(settings, steps=updates * settings.batch_size)
     with tempfile.TemporaryDirectory() as folder:
-        run = open_run(settings.resolved(), Path(folder))
+        run = open_run(settings, Path(folder))
         clock = Stopwatch(run)
         raw = [mujoco.MjData(run.env.model) for _ in range(ROBOT_COUNT)]
         total = raw_total = 0.0
@@ -152,7 +151,7 @@ def bench_stable_baselines(name: str) -> float:
     from stable_baselines3.common.env_util import make_vec_env
 
     torch.set_num_threads(1)
-    settings = Settings(robot=name)
+    settings = Settings(robot=name, method="ppo").resolved()
     env = make_vec_env(get_robot(name).env_id, ROBOT_COUNT)
     model = PPO(
         "MlpPolicy",

@@ -7,7 +7,7 @@ from typing import NamedTuple
 import numpy as np
 
 from safeexplorer.interventions import Intervention, Situation
-from safeexplorer.networks import Params, mlp
+from safeexplorer.networks import Params, policy_mean
 from safeexplorer.simulation import Simulation
 
 
@@ -39,7 +39,7 @@ def evaluate(
         situation = Situation(observation, info["distance"], info["episode_length"])
         outside += alive & intervention.takes_over(situation, progress)
         noise = rng.standard_normal((count, len(sigma)), np.float32)
-        action = mlp(params["actor"], observation.astype(np.float32), np) + sigma * noise
+        action = policy_mean(params, observation.astype(np.float32), np) + sigma * noise
         observation, reward, terminated, truncated, info = env.step(action)
         total += alive * reward
         length += alive

@@ -24,7 +24,9 @@ class Method:
     gate: Literal["off", "hard", "soft", "always"] = "off"
 
 
-PPO = Method("ppo", "no recovery: the policy falls and learns from it", intervenes=False, recovery_reward="task")
+PPO = Method(
+    "ppo", "no recovery: the policy falls and learns from it", intervenes=False, recovery_reward="task"
+)
 
 RECOVERY_RL = Method(
     "recovery_rl", "recovery steps stored as if the policy's own proposal had acted", stored_action="proposed"
@@ -86,8 +88,22 @@ METHODS: dict[str, Method] = {
 }
 
 
+# The constrained baselines: optimisers of their own (`constrained`), on a cost instead of an intervention.
+PPO_LAGRANGIAN = Method(
+    "ppo_lagrangian",
+    "no recovery: PPO that pays a learned price for falls",
+    intervenes=False,
+    recovery_reward="task",
+)
+CPO = replace(
+    PPO_LAGRANGIAN, name="cpo", summary="no recovery: trust-region steps that keep to a budget of falls"
+)
+CONSTRAINED: dict[str, Method] = {method.name: method for method in (PPO_LAGRANGIAN, CPO)}
+
+
 def get_method(name: str) -> Method:
     """The row called `name`."""
-    if name not in METHODS:
-        raise ValueError(f"no method {name!r}; known: {', '.join(METHODS)}")
-    return METHODS[name]
+    known = METHODS | CONSTRAINED
+    if name not in known:
+        raise ValueError(f"no method {name!r}; known: {', '.join(known)}")
+    return known[name]

@@ -65,6 +65,22 @@ def init_actor_critic(
     }
 
 
+def policy_mean(params: Params, observation: Any, xp: Any = jnp) -> Any:
+    """The actor's output; a policy that was trained on normalised observations carries its `normaliser`."""
+    if "normaliser" in params:
+        observation = normalised_observation(params["normaliser"], observation, xp)
+    return mlp(params["actor"], observation, xp)
+
+
+OBSERVATION_CLIP = 5.0
+
+
+def normalised_observation(normaliser: Params, observation: Any, xp: Any = jnp) -> Any:
+    """(s - mean) / deviation, held within +-5."""
+    scaled = (observation - normaliser["mean"]) / normaliser["deviation"]
+    return xp.minimum(xp.maximum(scaled, -OBSERVATION_CLIP), OBSERVATION_CLIP)
+
+
 def gaussian_log_prob(action: Any, mean: Any, log_std: Any) -> Any:
     """log N(a; mu, sigma^2), summed over the action dimensions."""
     z = (action - mean) * jnp.exp(-log_std)
@@ -74,6 +90,13 @@ def gaussian_log_prob(action: Any, mean: Any, log_std: Any) -> Any:
 def gaussian_entropy(log_std: Any) -> Any:
     """H = sum log sigma + k/2 (1 + log 2 pi)."""
     return log_std.sum(-1) + 0.5 * (1.0 + LOG_2PI) * log_std.shape[-1]
+
+
+def gaussian_kl(old: tuple[Any, Any], new: tuple[Any, Any]) -> Any:
+    """KL(old || new) of diagonal Gaussians (mean, log sigma), one number per action dimension."""
+    (mean, log_std), (new_mean, new_log_std) = old, new
+    spread = jnp.exp(2.0 * log_std) + (mean - new_mean) ** 2
+    return new_log_std - log_std + 0.5 * spread * jnp.exp(-2.0 * new_log_std) - 0.5
 
 
 def value(critic: Layers, observation: Any, outside: Any, xp: Any = jnp) -> Any:

@@ -12,7 +12,7 @@ import numpy as np
 from gymnasium.vector import AutoresetMode, VectorEnv
 
 from safeexplorer.interventions import Intervention, Situation
-from safeexplorer.networks import Params, mlp
+from safeexplorer.networks import Params, policy_mean
 from safeexplorer.trajectory import Rollout
 
 
@@ -73,7 +73,7 @@ class Collector:
 
     def collect(self, params: Params, progress: float, rng: np.random.Generator) -> Rollout:
         """T steps under the mixed policy. The arrays of the result are reused by the next call."""
-        takes_over, env, actor = self.intervention.takes_over, self.env, params["actor"]
+        takes_over, env = self.intervention.takes_over, self.env
         noise = rng.standard_normal(self._proposed.shape, np.float32) * np.exp(params["log_std"])
         open_before = self.open
         self._log_density.fill(0.0)
@@ -82,7 +82,7 @@ class Collector:
             observation[:] = self.observation
             situation = Situation(self.observation, self.distance, self.step)
             outside = self._outside[t] = takes_over(situation, progress)
-            proposed = np.add(mlp(actor, observation, np), noise[t], out=self._proposed[t])
+            proposed = np.add(policy_mean(params, observation, np), noise[t], out=self._proposed[t])
             action = self._action[t]
             action[:] = proposed
             self.distances[t] = self.distance

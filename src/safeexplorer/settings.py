@@ -6,13 +6,21 @@ import math
 from dataclasses import asdict, dataclass, field, fields, replace
 from typing import Any
 
+from safeexplorer import constrained
+from safeexplorer.costs import COSTS
 from safeexplorer.envs import get_robot
 from safeexplorer.learner import Hyperparameters
-from safeexplorer.methods import Method, get_method
+from safeexplorer.methods import CONSTRAINED, Method, get_method
 from safeexplorer.schedules import SHAPES
 
 INTERVENTIONS = ("safe_region", "jump_start")
 SCHEDULES = (*SHAPES, "constant")
+
+# Settings whose default is the method's: the paper's PPO table, and the constrained baselines' of OmniSafe, whose
+# epochs are 2048 steps of all robots together.
+PPO_DEFAULTS = {"rollout_steps": 2048, "max_gradient_norm": 0.5, "adam_epsilon": 1e-5}
+CONSTRAINED_EPOCH = 2048
+CONSTRAINED_DEFAULTS = {"max_gradient_norm": 40.0, "adam_epsilon": 1e-8}
 
 
 def setting(default: Any, help: str, **extra: Any) -> Any:
@@ -22,7 +30,7 @@ def setting(default: Any, help: str, **extra: Any) -> Any:
 
 @dataclass(frozen=True)
 class Settings:
-    """Every number of a training run. The defaults are the paper's; None means the robot's own."""
+    """Every number of a training run. The defaults are the paper's; None means the robot's or the method's own."""
 
     robot: str = setting("half_cheetah", "which robot to train")
     method: str = setting("safeexplorer", "a row of the method table (see `safeexplorer methods`)")
@@ -32,7 +40,9 @@ class Settings:
     )
     recovery: str = setting("default", "recovery policy: a shipped name, hold, passive, or a file")
     num_envs: int = setting(4, "robots simulated side by side")
-    rollout_steps: int = setting(2048, "steps per robot and update")
+    rollout_steps: int | None = setting(
+        None, "steps per robot and update: 2048, or 2048 / num_envs for the constrained methods"
+    )
     threads: int = setting(1, "threads for the simulation; the results do not depend on it")
     hidden: tuple[int, ...] = setting((64, 64), "widths of the hidden layers of actor and critic")
     learning_rate: float = setting(3e-4, "step size of Adam at the start")
@@ -44,8 +54,10 @@ class Settings:
     entropy_coefficient: float = setting(0.0, "weight c_e of the entropy bonus")
     lambda_compat: float = setting(1e-3, "weight of the compatibility loss (imitation of recoveries)")
     per_segment: bool = setting(False, "normalise the compatibility loss per recovery segment")
-    max_gradient_norm: float = setting(0.5, "global gradient-norm clip")
-    adam_epsilon: float = setting(1e-5, "epsilon of Adam")
+    max_gradient_norm: float | None = setting(
+        None, "gradient-norm clip: 0.5 over all networks, or 40 each for the constrained methods"
+    )
+    adam_epsilon: float | None = setting(None, "epsilon of Adam: 1e-5, or 1e-8 for the constrained methods")
     epochs: int = setting(10, "passes over each rollout")
     minibatches: int = setting(32, "minibatches per pass")
     intervention: str = setting(
@@ -62,6 +74,13 @@ class Settings:
     analytic_samples: int = setting(
         1, "recoveries averaged for the analytic value; above 1 re-rolls from the exit"
     )
+    cost: str = setting(
+        "fall", "with a constrained method: 1 per fall, or 1 per step outside the region", choices=COSTS
+    )
+    cost_limit: float = setting(0.05, "with a constrained method: allowed cost per episode")
+    target_kl: float = setting(0.02, "with a constrained method: how far an update may move the policy")
+    multiplier_start: float = setting(1e-3, "with ppo_lagrangian: the price of cost at the start")
+    multiplier_rate: float = setting(0.035, "with ppo_lagrangian: step size of the price")
     eval_every: int = setting(0, "updates between evaluations without recovery; 0 for none")
     eval_episodes: int = setting(5, "episodes per evaluation")
     checkpoint_every: int = setting(20, "updates between checkpoints")
@@ -79,10 +98,12 @@ class Settings:
         return self.steps // self.batch_size
 
     def resolved(self) -> Settings:
-        """Checked, with the robot's own values filled in."""
+        """Checked, with the robot's and the method's own values filled in."""
         robot = get_robot(self.robot)
+        own = {name: value for name, value in method_defaults(self).items() if getattr(self, name) is None}
         settings = replace(
             self,
+            **own,
             steps=robot.budget if self.steps is None else self.steps,
             initial_radius=robot.initial_radius if self.initial_radius is None else self.initial_radius,
             max_radius=robot.max_radius if self.max_radius is None else self.max_radius,
@@ -102,9 +123,23 @@ class Settings:
         """The learner's share of the settings."""
         return Hyperparameters(**{f.name: getattr(self, f.name) for f in fields(Hyperparameters)})
 
+    def constrained_hyperparameters(self) -> constrained.Hyperparameters:
+        """The constrained learner's share of the settings."""
+        return constrained.Hyperparameters(
+            **{f.name: getattr(self, f.name) for f in fields(constrained.Hyperparameters)}
+        )
+
     def as_dict(self) -> dict[str, Any]:
         """Plain values, for JSON."""
         return asdict(self) | {"hidden": list(self.hidden)}
+
+
+def method_defaults(settings: Settings) -> dict[str, Any]:
+    """What a setting left at None is for this method."""
+    if settings.method not in CONSTRAINED:
+        return PPO_DEFAULTS
+    robots = settings.num_envs if settings.num_envs in range(1, CONSTRAINED_EPOCH) else 1
+    return CONSTRAINED_DEFAULTS | {"rollout_steps": CONSTRAINED_EPOCH // robots}
 
 
 def from_dict(values: dict[str, Any]) -> Settings:
@@ -136,6 +171,8 @@ POSITIVE_NUMBERS = [
     "importance_cap",
     "fraction",
     "max_radius",
+    "target_kl",
+    "multiplier_rate",
 ]
 NON_NEGATIVE_NUMBERS = [
     "value_coefficient",
@@ -143,6 +180,8 @@ NON_NEGATIVE_NUMBERS = [
     "lambda_compat",
     "initial_radius",
     "action_noise",
+    "cost_limit",
+    "multiplier_start",
 ]
 SHARES = ["gamma", "gae_lambda"]
 
@@ -173,6 +212,7 @@ def check(settings: Settings) -> None:
     for name in SHARES:
         demand(name, number(name) and 0 <= getattr(settings, name) <= 1, "a number from 0 to 1")
     demand("intervention", settings.intervention in INTERVENTIONS, ", ".join(INTERVENTIONS))
+    demand("cost", settings.cost in COSTS, ", ".join(COSTS))
     demand("schedule", settings.schedule in SCHEDULES, ", ".join(SCHEDULES))
     widths = settings.hidden
     demand(

@@ -14,7 +14,7 @@ from rich.table import Table
 from safeexplorer.display import TrainingDisplay, summary_table
 from safeexplorer.envs import ROBOTS
 from safeexplorer.interruption import Stopped
-from safeexplorer.methods import METHODS, Method
+from safeexplorer.methods import CONSTRAINED, METHODS, Method
 from safeexplorer.settings import Settings, difference
 from safeexplorer.training import has_checkpoint, stored_settings, train
 
@@ -46,7 +46,7 @@ def add_settings(parser: argparse.ArgumentParser) -> None:
     for f in fields(Settings):
         if f.name == POSITIONAL:
             continue
-        default = "the robot's" if f.default is None else f.default
+        default = "the robot's or the method's" if f.default is None else f.default
         kwargs: dict[str, Any] = {"default": f.default, "help": f"{f.metadata['help']} (default: {default})"}
         if f.type == "bool":
             kwargs["action"] = argparse.BooleanOptionalAction
@@ -117,11 +117,12 @@ def run(settings: Settings, folder: Path) -> int:
 
 def methods_command(args: argparse.Namespace) -> int:
     """List the table of methods."""
+    methods = (METHODS | CONSTRAINED).values()
     if args.json:
-        print(json.dumps([method.__dict__ for method in METHODS.values()], indent=1))
+        print(json.dumps([method.__dict__ for method in methods], indent=1))
         return 0
     table = Table("method", "what it does", "recovery steps")
-    for m in METHODS.values():
+    for m in methods:
         table.add_row(m.name, m.summary, describe(m))
     Console().print(table)
     return 0

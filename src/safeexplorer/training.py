@@ -9,7 +9,6 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any, NamedTuple
 
-import jax
 import numpy as np
 
 from safeexplorer import envs
@@ -27,8 +26,8 @@ from safeexplorer.checkpoint import (
 from safeexplorer.evaluation import Evaluation, evaluate
 from safeexplorer.interruption import Stopped, stop_requests
 from safeexplorer.interventions import Intervention, JumpStart, NoIntervention, SafeRegion
-from safeexplorer.learner import init_learner, make_learn
-from safeexplorer.networks import init_actor_critic
+from safeexplorer.learners import make_learner
+from safeexplorer.networks import Params
 from safeexplorer.provenance import provenance
 from safeexplorer.recording import BlackBox, ExitLog, Recorder, Table
 from safeexplorer.recovery import load_recovery
@@ -106,19 +105,18 @@ class Training:
         self.trailing: deque[float] = deque(maxlen=TRAILING)
         self.update = 0
         self.seconds = 0.0
-        hyper = settings.hyperparameters()
         sizes = self.env.single_observation_space.shape[0], self.env.single_action_space.shape[0]
-        params = init_actor_critic(
-            np.random.default_rng(init_seed), *sizes, settings.hidden, self.method.critic_heads
-        )
-        self.learner = init_learner(params, hyper)
-        self.learn = make_learn(self.method, hyper)
-        self.params = jax.device_get(self.learner.params)
+        self.learner = make_learner(settings, np.random.default_rng(init_seed), sizes)
         many = settings.analytic_samples > 1
         self.reroller = Reroller(self.env, settings.analytic_samples, settings.gamma) if many else None
         self.evaluation_env = (
             envs.make(settings.robot, settings.eval_episodes) if settings.eval_every else None
         )
+
+    @property
+    def params(self) -> Params:
+        """The policy's parameters as numpy arrays."""
+        return self.learner.params
 
     # -- one update ----------------------------------------------------------------------------------------
 
@@ -149,13 +147,11 @@ class Training:
         order = np.stack(
             [self.streams.order.permutation(settings.batch_size) for _ in range(settings.epochs)]
         ).astype(np.int32)
-        learner, metrics = self.learn(self.learner, rollout, order, np.float32(self.learning_rate(progress)))
-        metrics = {name: float(x) for name, x in jax.device_get(metrics).items()}
+        metrics = self.learner.update(rollout, self.collector.distances, order, self.learning_rate(progress))
         if not metrics.pop("finite"):
             raise FloatingPointError(
                 f"update {self.update} gave non-finite parameters; the last checkpoint in {self.folder} stands"
             )
-        self.learner, self.params = learner, jax.device_get(learner.params)
         return metrics
 
     def record(
@@ -174,7 +170,7 @@ class Training:
             "return_trailing": float(np.mean(self.trailing)) if self.trailing else None,
             **self.ledger.counts._asdict(),
             "open": int(self.ledger.open.sum()),
-            **dict.fromkeys(IMPORTANCE_COLUMNS),
+            **dict.fromkeys([*LEARNER_COLUMNS, *IMPORTANCE_COLUMNS]),
             **learned,
         }
         self.metrics.append(row)
@@ -208,7 +204,8 @@ class Training:
 
     def open_files(self, offsets: dict[str, int]) -> None:
         """Open the records of the run, each cut back to where the checkpoint left it."""
-        self.metrics = Table(self.folder / "metrics.csv", METRIC_COLUMNS, offsets.get("metrics", 0))
+        columns = [*METRIC_COLUMNS, *self.learner.columns]
+        self.metrics = Table(self.folder / "metrics.csv", columns, offsets.get("metrics", 0))
         self.episodes = Table(self.folder / "episodes.csv", list(Episode._fields), offsets.get("episodes", 0))
         self.evaluations = Table(
             self.folder / "evaluations.csv", EVALUATION_COLUMNS, offsets.get("evaluations", 0)
@@ -244,7 +241,7 @@ class Training:
 
     def _arrays(self) -> dict[str, Any]:
         return {
-            "learner": jax.device_get(self.learner),
+            "learner": self.learner.get_state(),
             "collector": self.collector.get_state(),
             "ledger": self.ledger.get_state(),
             "black_box": self.black_box.get_state(),
@@ -263,8 +260,7 @@ class Training:
         self.open_files(state["offsets"])
         template = self._arrays() | {"trailing": arrays["trailing"]}
         restored = unflatten_like(template, arrays)
-        self.learner = jax.tree.map(jax.numpy.asarray, restored["learner"])
-        self.params = jax.device_get(self.learner.params)
+        self.learner.set_state(restored["learner"])
         self.collector.set_state(restored["collector"])
         self.ledger.set_state(restored["ledger"])
         self.black_box.set_state(restored["black_box"])

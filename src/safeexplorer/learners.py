@@ -1,0 +1,71 @@
+"""What the training loop asks of a learner, and the two kinds there are."""
+
+from __future__ import annotations
+
+from typing import Any, Protocol
+
+import jax
+import numpy as np
+
+from safeexplorer.constrained.learner import make_constrained
+from safeexplorer.learner import Hyperparameters, init_learner, make_learn
+from safeexplorer.methods import CONSTRAINED, Method
+from safeexplorer.networks import Params, init_actor_critic
+from safeexplorer.settings import Settings
+from safeexplorer.trajectory import Rollout
+
+
+class Learner(Protocol):
+    """Improves a policy from one rollout after another."""
+
+    params: Params  # numpy arrays, all that acting needs
+    columns: list[str]  # metrics of its own, beyond those of every run
+
+    def update(
+        self, rollout: Rollout, distances: np.ndarray, order: np.ndarray, learning_rate: float
+    ) -> dict[str, float | None]:
+        """Learn from a rollout, given D(s_t) and the order of its steps in each pass; a row of metrics.
+
+        `finite` in the row says whether the parameters still are.
+        """
+        ...
+
+    def get_state(self) -> Any:
+        """Nested arrays from which `set_state` goes on bit for bit."""
+        ...
+
+    def set_state(self, state: Any) -> None: ...
+
+
+class WeightedLearner:
+    """The one learner of every row of the method table (`learner`)."""
+
+    columns: list[str] = []
+
+    def __init__(self, method: Method, hyper: Hyperparameters, params: Params):
+        self.state = init_learner(params, hyper)
+        self.learn = make_learn(method, hyper)
+        self.params = jax.device_get(self.state.params)
+
+    def update(
+        self, rollout: Rollout, distances: np.ndarray, order: np.ndarray, learning_rate: float
+    ) -> dict[str, float]:
+        self.state, metrics = self.learn(self.state, rollout, order, np.float32(learning_rate))
+        self.params = jax.device_get(self.state.params)
+        return {name: float(x) for name, x in jax.device_get(metrics).items()}
+
+    def get_state(self) -> Any:
+        return jax.device_get(self.state)
+
+    def set_state(self, state: Any) -> None:
+        self.state = jax.tree.map(jax.numpy.asarray, state)
+        self.params = jax.device_get(self.state.params)
+
+
+def make_learner(settings: Settings, rng: np.random.Generator, sizes: tuple[int, int]) -> Learner:
+    """The learner of a run; `sizes` are those of observation and action."""
+    if settings.method in CONSTRAINED:
+        return make_constrained(settings, rng, *sizes)
+    method = settings.method_row()
+    params = init_actor_critic(rng, *sizes, settings.hidden, method.critic_heads)
+    return WeightedLearner(method, settings.hyperparameters(), params)
