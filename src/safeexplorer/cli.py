@@ -36,6 +36,7 @@ COMMANDS = {
         "safeexplorer.paper.commands:add_render",
     ),
     "collect": ("small result files from run folders", "safeexplorer.paper.commands:add_collect"),
+    "report": ("one offline page that compares runs", "safeexplorer.report.commands:add_report"),
     "bench": ("measure speed on this machine", "safeexplorer.bench:add_bench"),
 }
 

@@ -22,6 +22,7 @@ COLOURS = {
     "truncated_is": "#57534e",
 }
 SEQUENCE = ("#d62839", "#3583d6", "#009e73", "#e08a00", "#9a86d1", "#6b7280")
+MORE_COLOURS = ("#0f8a7e", "#a16207", "#7c3aed", "#be185d", "#4d7c0f", "#0369a1")  # variants of a method
 ROBOT_COLOURS = {"half_cheetah": "#3583d6", "ant": "#d62839", "go1": "#009e73"}
 
 

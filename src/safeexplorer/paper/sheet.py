@@ -70,7 +70,8 @@ def lay_out(grid: Grid) -> Sheet:
             (ROBOT_LABELS[robot], [grid.cell(head or arms[0], robot, m) for head, _, m in columns])
             for robot in robots
         ]
-    return Sheet(grid, columns, rows, best_cells(columns, rows))
+    best = best_cells(columns, rows) if artefact.rows == "arms" else set()
+    return Sheet(grid, columns, rows, best)
 
 
 def best_cells(

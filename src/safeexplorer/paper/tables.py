@@ -29,7 +29,7 @@ MAIN_RESULTS = Artefact(
     "table",
     "Final reward and training falls of SafeExplorer and all baselines",
     "Reward: mean task return over the last 10% of training, recovery included where a method has one. "
-    "Falls: all of training. Mean ± standard deviation over 5 seeds, 8M steps (Go1: 16M).",
+    "Falls: all of training. The paper: 5 seeds of 8M steps (Go1: 16M).",
     MAIN,
     paper=numbers(
         REWARD_FALLS,

@@ -1,0 +1,32 @@
+"""The page: one file with its style, its script and its data inside. It asks the network for nothing."""
+
+from __future__ import annotations
+
+import html
+import json
+import re
+from collections.abc import Sequence
+from importlib.resources import files
+from pathlib import Path
+
+from safeexplorer.report.content import content
+from safeexplorer.results import Result
+
+
+def write_page(
+    results: Sequence[Result], path: Path, title: str = "Safe exploration: runs side by side"
+) -> None:
+    """Write the comparison of `results` to `path`."""
+    parts = files("safeexplorer.report")
+    data = json.dumps(content(results, title), allow_nan=False, separators=(",", ":"))
+    pieces = {
+        "title": html.escape(title),
+        "style": parts.joinpath("page.css").read_text(),
+        "charts": parts.joinpath("charts.js").read_text(),
+        "script": parts.joinpath("page.js").read_text(),
+        "data": data.replace("<", "\\u003c"),  # nothing in the data can end the element that holds it
+    }
+    template = parts.joinpath("page.html").read_text()
+    page = re.sub(r"\{\{(\w+)\}\}", lambda mark: pieces[mark[1]], template)
+    path.parent.mkdir(parents=True, exist_ok=True)
+    path.write_text(page)
