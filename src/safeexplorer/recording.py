@@ -172,7 +172,8 @@ class BlackBox:
         end = self.lead + episode.step + 1
         steps = slice(end - min(self.lead, episode.length), end)
         window = {name: array[steps, episode.robot] for name, array in self.history.items()}
-        facts = {"update": episode.update, "robot": episode.robot, "radius": radius, "rate": self.rate}
+        facts = {"update": episode.update, "robot": episode.robot, "rate": self.rate}
+        facts["radius"] = np.nan if radius is None else radius
         np.savez(self._path(self.count), **window, **facts)
         dropped = self.count - self.kept
         if dropped > self.kept:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import argparse
 import json
+import warnings
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -86,7 +87,7 @@ def show_command(args: argparse.Namespace) -> int:
     kind = args.out.suffix.lower()
     if kind not in STILLS + MOTION:
         raise ValueError(f"--out must end in {', '.join(STILLS + MOTION)}, got {str(args.out)!r}")
-    width, height = _size(args.size or ("640x480" if kind in MOTION else "960x720"))
+    width, height = picture_size(args.size or ("640x480" if kind in MOTION else "960x720"))
     seconds = args.seconds if args.seconds is not None else (4.0 if kind in MOTION else 0.5)
     if not 0 <= seconds < float("inf"):
         raise ValueError(f"--seconds must be a finite number >= 0, got {seconds}")
@@ -97,16 +98,22 @@ def show_command(args: argparse.Namespace) -> int:
     poses = motion(simulation, args.policy, round(seconds * step_rate), args.seed)
     if kind in MOTION:
         frames = [painter.draw(pose) for pose in poses[::stride]]
-        rate = step_rate / stride
-        options = (
-            {"duration": 1000 / rate, "loop": 0} if kind == ".gif" else {"fps": rate, "codec": "libx264"}
-        )
-        iio.imwrite(args.out, frames, **options)
+        write_motion(args.out, frames, step_rate / stride)
     else:
         iio.imwrite(args.out, painter.draw(poses[-1]))
     painter.close()
     Console().print(f"{args.out}: {args.robot}, {args.policy}, {seconds:g} s", highlight=False)
     return 0
+
+
+def write_motion(path: Path, frames: list[np.ndarray], rate: float) -> None:
+    """Frames as a film, `rate` of them per second."""
+    gif = path.suffix.lower() == ".gif"
+    options = {"duration": 1000 / rate, "loop": 0} if gif else {"fps": rate, "codec": "libx264"}
+    with warnings.catch_warnings():
+        # The encoder is a process of its own: forked and replaced at once, which JAX cannot know.
+        warnings.filterwarnings("ignore", "os.fork", RuntimeWarning)
+        iio.imwrite(path, frames, **options)
 
 
 def motion(simulation: Simulation, policy: str, steps: int, seed: int) -> list[np.ndarray]:
@@ -128,7 +135,7 @@ def actions(simulation: Simulation, policy: str, seed: int) -> Iterator[np.ndarr
         yield {"hold": hold, "zero": 0 * hold, "random": space.sample()}[policy]
 
 
-def _size(text: str) -> tuple[int, int]:
+def picture_size(text: str) -> tuple[int, int]:
     width, _, height = text.partition("x")
     if not (width.isdigit() and height.isdigit() and int(width) >= 16 and int(height) >= 16):
         raise ValueError(f"--size must be WIDTHxHEIGHT with both at least 16, got {text!r}")

@@ -9,7 +9,7 @@ from functools import cached_property
 from pathlib import Path
 from typing import Any
 
-from safeexplorer.methods import get_method
+from safeexplorer.methods import CONSTRAINED, get_method
 from safeexplorer.settings import Settings, from_dict
 
 # Settings that say how a run is watched or executed; the training is the same whatever they are.
@@ -17,6 +17,7 @@ OBSERVERS = ("threads", "checkpoint_every", "falls_kept", "eval_every", "eval_ep
 REGION = ("schedule", "initial_radius", "max_radius", "fraction")
 RECOVERY = ("recovery", "intervention", *REGION, "handoff", "sampled_recovery")
 IMITATION = ("lambda_compat", "per_segment")
+CONSTRAINT = ("cost", "cost_limit", "target_kl", "multiplier_start", "multiplier_rate")
 
 
 def unread(settings: Settings) -> set[str]:
@@ -25,6 +26,10 @@ def unread(settings: Settings) -> set[str]:
     idle = set(OBSERVERS)
     if not method.intervenes:
         idle |= set(RECOVERY)
+    if settings.method not in CONSTRAINED:
+        idle |= set(CONSTRAINT)
+    elif settings.cost == "region":
+        idle.discard("max_radius")
     if method.gate == "off":
         idle |= set(IMITATION)
     if not method.analytic_value:
@@ -49,15 +54,12 @@ class RunSpec:
 
     @cached_property
     def identity(self) -> dict[str, Any]:
-        """What shapes the numbers and is not the default, so that a new setting renames no old run."""
-        idle = unread(self.settings)
-        values = {
-            f.name: getattr(self.settings, f.name)
-            for f in fields(Settings)
-            if f.name not in idle and getattr(self.settings, f.name) != f.default
-        }
-        named = {name: getattr(self.settings, name) for name in ("robot", "method", "seed", "steps")}
-        return values | named | ({"hidden": list(values["hidden"])} if "hidden" in values else {})
+        """What shapes the numbers and is not the robot's or the method's own, so that a new setting renames no run."""
+        s = self.settings
+        own, idle = Settings(robot=s.robot, method=s.method).resolved(), unread(s)
+        named = {name: getattr(s, name) for name in ("robot", "method", "seed", "steps")}
+        changed = {k: v for k, v in s.as_dict().items() if k not in idle and v != own.as_dict()[k]}
+        return named | changed
 
     @cached_property
     def key(self) -> str:
@@ -73,11 +75,12 @@ class RunSpec:
 
     @property
     def label(self) -> str:
-        """For people: what differs from the robot's own settings."""
-        s, own = self.settings, Settings(robot=self.settings.robot, method="ppo").resolved()
-        shown = {"robot", "method", "seed"}
-        extra = [f"{k}={v}" for k, v in self.identity.items() if k not in shown and v != getattr(own, k)]
-        return " ".join([s.robot, s.method, f"seed {s.seed}", *extra])
+        """For people: what differs from the robot's and the method's own settings."""
+        s = self.settings
+        own_steps = Settings(robot=s.robot, method=s.method).resolved().steps
+        named = {"robot", "method", "seed"} | ({"steps"} if s.steps == own_steps else set())
+        changed = [f"{k}={v}" for k, v in self.identity.items() if k not in named]
+        return " ".join([s.robot, s.method, f"seed {s.seed}", *changed])
 
 
 def run_spec(settings: Settings) -> RunSpec:

@@ -81,7 +81,7 @@ class Overview:
                 speed,
                 "" if row["return_trailing"] is None else f"{row['return_trailing']:,.0f}",
                 f"{row['falls']:,.0f}",
-                f"{row['recovery_rate']:.0%}",
+                "" if row["recovery_rate"] is None else f"{row['recovery_rate']:.0%}",
             )
         return Group(table, Text(self.counts(jobs), style="bold"))
 

@@ -7,7 +7,6 @@ from dataclasses import dataclass, field, replace
 from typing import Any
 
 from safeexplorer.envs import get_robot
-from safeexplorer.methods import METHODS
 from safeexplorer.runs import RunSpec, run_spec
 from safeexplorer.settings import Settings
 
@@ -83,7 +82,7 @@ class Artefact:
 
     def arm_specs(self, arm: Arm, robot: str, protocol: Protocol) -> list[RunSpec]:
         """One run per seed; none for a robot that the artefact leaves out."""
-        if robot not in self.robots or arm.method not in METHODS:
+        if robot not in self.robots:
             return []
         count = min(protocol.seeds, self.seeds)
         return [run_spec(protocol.settings(arm, robot, seed)) for seed in range(1, count + 1)]
