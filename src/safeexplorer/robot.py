@@ -20,7 +20,7 @@ class Bodies(SimpleNamespace):
     <derived field>     what the robot lists in `derived`; filled by every step, one substep behind as in mj_step
     <memory>            what the robot lists in `memory`
     action              the executed action
-    terms, columns      the unweighted reward terms [E, K], and its K columns
+    terms, columns      the unweighted reward terms [E, K], all 1 at first, and its K columns
     """
 
 

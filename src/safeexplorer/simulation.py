@@ -11,13 +11,13 @@ import numpy as np
 from gymnasium.spaces import Box
 from gymnasium.vector import AutoresetMode, VectorEnv
 from gymnasium.vector.utils import batch_space
-from mujoco.batch import Batch, SimulationError
 
+from safeexplorer.physics import Physics
 from safeexplorer.robot import Robot
 from safeexplorer.screen import has_screen
+from safeexplorer.streams import WORDS, generator_of, spawn, words_of
 
 RENDER_MODES = ["rgb_array", "human"] if has_screen() else ["rgb_array"]
-SANE = 1e10  # beyond this MuJoCo itself calls a state diverged (mjMAXVAL)
 
 
 class Simulation(VectorEnv):
@@ -49,36 +49,25 @@ class Simulation(VectorEnv):
             raise ValueError(f"action_noise must be a finite number >= 0, got {action_noise!r}")
         self.robot, self.num_envs, self.flavour = robot, num_envs, flavour
         self.action_noise, self.max_episode_steps = action_noise, limit
-        self.simulation_errors = 0  # diverged steps since construction
         self._weights = np.tile(weights, (num_envs, 1))
         self._autoreset = autoreset
-        self._allocate(robot.build_model(), threads)
+        self._allocate(threads)
         self._declare(render_mode)
 
-    def _allocate(self, model: mujoco.MjModel, threads: int) -> None:
+    def _allocate(self, threads: int) -> None:
         robot, count = self.robot, self.num_envs
-        self.model = model
-        needs_forces = "cfrc_ext" in robot.derived
-        # Only a persistent batch keeps the contacts that cfrc_ext is computed from.
-        self.batch = Batch(model, count, threads, persistent=needs_forces)
-        self._state = self.batch.state
-        self._flat_state = self._state.reshape(-1)
-        self._state_before = self._state.copy()
-        self._nominal_state = self._state[0].copy()
+        self.model = model = robot.build_model()
+        self.physics = physics = Physics(model, count, threads, robot.frame_skip, robot.derived)
+        self.batch = physics.batch
         self._memory = {name: np.zeros((count, *shape)) for name, shape in robot.memory.items()}
-        derived = {name: self.batch.bind(name) for name in robot.derived}
-        if needs_forces:
-            derived["cfrc_ext"] = np.zeros((count, model.nbody, 6))
-            self._contact_count = self.batch.bind("ncon")
         self._action = np.zeros((count, model.nu))
         self._flat_action = self._action.reshape(-1)
-        terms = np.zeros((count, len(robot.terms)))
+        terms = np.ones((count, len(robot.terms)))
         own = {"action": self._action, "terms": terms, "columns": tuple(terms.T)}
-        self.now = robot.bodies(**_physics(model, self._state), **derived, **self._memory, **own)
-        self.before = robot.bodies(**_physics(model, self._state_before))
+        self.now = robot.bodies(**physics.views(physics.state), **physics.fields, **self._memory, **own)
+        self.before = robot.bodies(**physics.views(physics.state_before))
         self._scratch = mujoco.MjData(model)
-        self._ctrl = self.batch.bind("ctrl")
-        self._rngs = [np.random.Generator(np.random.PCG64()) for _ in range(count)]
+        self._rngs = spawn(None, count)
         self._return = np.zeros(count)
         self._length = np.zeros(count, np.int64)
         self._limit = np.full(count, self.max_episode_steps)
@@ -97,8 +86,8 @@ class Simulation(VectorEnv):
             "render_fps": round(1 / (model.opt.timestep * robot.frame_skip)),
         }
         self._reward_keys = [f"reward_{term}" for term in robot.terms]
-        self._nobody, everybody = np.zeros(self.num_envs, bool), np.ones(self.num_envs, bool)
-        self._nobody.flags.writeable = everybody.flags.writeable = False
+        everybody = np.ones(self.num_envs, bool)
+        everybody.flags.writeable = False
         situation = ("distance", "episode_return", "episode_length")
         self._situation_masks = {f"_{key}": everybody for key in situation}
         self._step_masks = {
@@ -117,9 +106,8 @@ class Simulation(VectorEnv):
     ) -> tuple[np.ndarray, dict[str, Any]]:
         """Begin new episodes, of all robots or of those in the bool array `options["reset_mask"]`."""
         if seed is not None:
-            children = np.random.SeedSequence(seed).spawn(self.num_envs)
-            self._rngs = [np.random.Generator(np.random.PCG64(child)) for child in children]
-        mask = np.ones(self.num_envs, bool) if options is None else options.get("reset_mask", ~self._nobody)
+            self._rngs = spawn(seed, self.num_envs)
+        mask = (options or {}).get("reset_mask", np.ones(self.num_envs, bool))
         if np.shape(mask) != (self.num_envs,) or np.asarray(mask).dtype != bool:
             raise ValueError(
                 f"options['reset_mask'] must be a bool array of shape ({self.num_envs},), got {mask!r}"
@@ -132,10 +120,11 @@ class Simulation(VectorEnv):
         """One control step of every robot: (observation, reward, terminated, truncated, info)."""
         robot, now = self.robot, self.now
         self._execute(actions)
-        diverged = self._advance()
+        diverged = self.physics.step(self._action)
         robot.prepare(now)
         fallen, distance = robot.fallen(now), robot.distance(now)
-        fallen |= diverged
+        if diverged is not self.physics.nobody:
+            fallen |= diverged
         robot.reward_terms(now, self.before, fallen, distance)
         terms = now.terms * self._weights
         reward = np.add.reduce(terms, 1)
@@ -227,11 +216,14 @@ class Simulation(VectorEnv):
             self._canvas.close()
             self._canvas = None
 
-    # -- physics -------------------------------------------------------------------------------------------
+    @property
+    def simulation_errors(self) -> int:
+        """Diverged steps since construction."""
+        return self.physics.errors
 
     def _start(self, ids: np.ndarray) -> None:
         """Put robots `ids` into the first state of an episode."""
-        self._state[ids] = self._nominal_state
+        self.physics.state[ids] = self.physics.nominal_state
         for memory in self._memory.values():
             memory[ids] = 0.0
         start = self.robot.start(self.flavour)
@@ -241,58 +233,16 @@ class Simulation(VectorEnv):
         self._return[ids] = 0.0
         self._length[ids] = 0
 
-    def _advance(self) -> np.ndarray:
-        """Step the physics; the robots whose simulation diverged, bool [E].
-
-        After a blow-up `mj_step` silently goes on from the nominal pose: only the warning counters tell.
-        """
-        self._state_before[:] = self._state
-        self._ctrl[:] = self._action
-        diverged, broken = self._nobody, ()
-        try:
-            self.batch.step(nstep=self.robot.frame_skip)
-        except SimulationError as error:
-            broken = error.ids
-        sane = self._flat_state.dot(self._flat_state) < SANE**2  # False for NaN
-        if not sane or np.count_nonzero(self.batch.warning) or len(broken):
-            diverged = self._undo(broken)
-        if "cfrc_ext" in self.robot.derived:
-            self._measure_contact_forces()
-        return diverged
-
-    def _undo(self, broken: Sequence[int]) -> np.ndarray:
-        """Put diverged robots back where they were before the step; which those are, bool [E]."""
-        state, before = self._state, self._state_before
-        diverged = self.batch.warning.any(axis=(1, 2)) | ~(np.abs(state) < SANE).all(1)
-        diverged[list(broken)] = True
-        ids = np.flatnonzero(diverged)
-        state[ids] = before[ids]
-        lost = ids[~(np.abs(before[ids]) < SANE).all(1)]  # no sane state to go back to
-        state[lost] = before[lost] = self._nominal_state
-        self.batch.forward(ids)
-        self.batch.warning[ids] = 0
-        self.simulation_errors += len(ids)
-        return diverged
-
-    def _measure_contact_forces(self) -> None:
-        """cfrc_ext, which a batch leaves at zero: mj_rnePostConstraint for every robot that touches something."""
-        forces = self.now.cfrc_ext
-        forces[:] = 0.0
-        for i in np.flatnonzero(self._contact_count).tolist():
-            self.batch.get_data(i, self._scratch)
-            mujoco.mj_rnePostConstraint(self.model, self._scratch)
-            forces[i] = self._scratch.cfrc_ext
-
     # -- save and restore ----------------------------------------------------------------------------------
 
     def get_state(self, ids: Sequence[int] | None = None) -> dict[str, np.ndarray]:
         """Everything that decides how robots `ids` (default: all) go on, one row per robot."""
         rows = np.arange(self.num_envs) if ids is None else np.asarray(ids, int)
         return {
-            "physics": self._state[rows],
+            "physics": self.physics.state[rows],
             "episode_return": self._return[rows],
             "episode_length": self._length[rows],
-            "rng": np.array([_rng_words(self._rngs[i]) for i in rows], np.uint64).reshape(-1, 6),
+            "rng": np.array([words_of(self._rngs[i]) for i in rows], np.uint64).reshape(-1, WORDS),
             **{name: memory[rows] for name, memory in self._memory.items()},
         }
 
@@ -303,42 +253,16 @@ class Simulation(VectorEnv):
             if name not in state or np.shape(state[name]) != current.shape:
                 got = np.shape(state[name]) if name in state else "nothing"
                 raise ValueError(f"state[{name!r}] must have shape {current.shape}, got {got}")
-        self._state[rows] = state["physics"]
+        self.physics.state[rows] = state["physics"]
         self._return[rows] = state["episode_return"]
         self._length[rows] = state["episode_length"]
         for name, memory in self._memory.items():
             memory[rows] = state[name]
         for i, words in zip(rows, state["rng"], strict=True):
-            self._rngs[i] = _rng_from_words(words)
+            self._rngs[i] = generator_of(words)
         self.batch.warning[rows] = 0
 
 
 def _require_count(name: str, value: int) -> None:
     if not isinstance(value, (int, np.integer)) or isinstance(value, bool) or value < 1:
         raise ValueError(f"{name} must be an integer >= 1, got {value!r}")
-
-
-def _physics(model: mujoco.MjModel, state: np.ndarray) -> dict[str, np.ndarray]:
-    """qpos, qvel and both as views of state rows: time, qpos, qvel, ..."""
-    start = mujoco.mj_stateSize(model, mujoco.mjtState.mjSTATE_TIME.value)
-    motion = state[:, start : start + model.nq + model.nv]
-    return {"qpos": motion[:, : model.nq], "qvel": motion[:, model.nq :], "motion": motion}
-
-
-def _rng_words(rng: np.random.Generator) -> list[int]:
-    """A PCG64 stream as six 64-bit words."""
-    state = rng.bit_generator.state
-    words = [part >> shift & (2**64 - 1) for part in state["state"].values() for shift in (0, 64)]
-    return [*words, state["has_uint32"], state["uinteger"]]
-
-
-def _rng_from_words(words: np.ndarray) -> np.random.Generator:
-    low, high, inc_low, inc_high, has_uint32, uinteger = (int(word) for word in words)
-    generator = np.random.PCG64()
-    generator.state = {
-        "bit_generator": "PCG64",
-        "state": {"state": low | high << 64, "inc": inc_low | inc_high << 64},
-        "has_uint32": has_uint32,
-        "uinteger": uinteger,
-    }
-    return np.random.Generator(generator)

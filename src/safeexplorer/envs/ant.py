@@ -12,7 +12,7 @@ from safeexplorer.robot import Bodies, Robot
 
 DT = 0.05  # s per control step: 5 physics steps of 0.01 s
 NOMINAL_HEIGHT = 0.75  # m
-HEALTHY_CENTRE, HEALTHY_REACH = 0.9, 0.6  # m: healthy between 0.3 and 1.5, both excluded
+HEALTHY_HEIGHT = (0.3, 1.5)  # m, open interval
 RESET_NOISE = 0.1
 RECOVERY_HEIGHT = (0.35, 1.0)  # m
 TORSO = 1  # body id
@@ -21,6 +21,7 @@ MAX_CONTACT = 1.0  # N and N m: contact forces are clipped to +-1 before they ar
 
 class Ants(Bodies):
     height = cached_property(lambda self: self.qpos[:, 2])
+    sag = cached_property(lambda self: np.zeros(len(self.qpos)))  # height - 0.75
     quaternion = cached_property(lambda self: tuple(self.qpos[:, 3:7].T))  # w, x, y, z
     torso = cached_property(lambda self: self.xpos[:, TORSO, 0])
     forces = cached_property(lambda self: self.cfrc_ext.reshape(len(self.qpos), -1))
@@ -44,27 +45,30 @@ def tilt(w: np.ndarray, x: np.ndarray, y: np.ndarray, z: np.ndarray) -> np.ndarr
     return np.arctan2(across, along) * half_phi / 90.0
 
 
+def prepare(now: Ants) -> None:
+    np.subtract(now.height, NOMINAL_HEIGHT, out=now.sag)
+
+
 def distance(now: Ants) -> np.ndarray:
     """D = |(z - 0.75, tilt)|."""
-    return np.hypot(now.height - NOMINAL_HEIGHT, tilt(*now.quaternion))
+    return np.hypot(now.sag, tilt(*now.quaternion))
 
 
 def fallen(now: Ants) -> np.ndarray:
     """z outside (0.3, 1.5)."""
-    return ~(np.abs(now.height - HEALTHY_CENTRE) < HEALTHY_REACH)
+    return (now.height <= HEALTHY_HEIGHT[0]) | (now.height >= HEALTHY_HEIGHT[1])
 
 
 def reward_terms(now: Ants, before: Ants, fallen: np.ndarray, distance: np.ndarray) -> None:
     """Stock reads the torso's xpos, which lags one substep behind qpos: hence `torso_x`."""
-    forward, survive, healthy, ctrl, contact, height = now.columns
+    forward, _, healthy, ctrl, contact, height = now.columns  # the second, survive, stays 1
     np.subtract(now.torso, now.torso_x, out=forward)
     forward /= DT
-    survive[:] = 1.0
-    healthy[:] = ~fallen
+    np.subtract(1.0, fallen, out=healthy)
     np.vecdot(now.action, now.action, out=ctrl)
     forces = np.minimum(np.maximum(now.forces, -MAX_CONTACT), MAX_CONTACT)
     np.vecdot(forces, forces, out=contact)
-    np.abs(now.height - NOMINAL_HEIGHT, out=height)
+    np.abs(now.sag, out=height)
 
 
 def remember(now: Ants) -> None:
@@ -116,6 +120,7 @@ ROBOT = Robot(
     derived=("xpos", "cfrc_ext"),
     memory={"torso_x": ()},
     bodies=Ants,
+    prepare=prepare,
     observe=observe,
     distance=distance,
     fallen=fallen,

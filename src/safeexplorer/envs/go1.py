@@ -125,7 +125,7 @@ def fallen(now: Go1s) -> np.ndarray:
     """z outside (0.22, 0.65), or |roll| or |pitch| above 60 degrees."""
     roll, pitch, _ = now.angles
     tilt = np.maximum(np.abs(roll), np.abs(pitch))
-    return ~((now.height > HEALTHY_HEIGHT[0]) & (now.height < HEALTHY_HEIGHT[1]) & (tilt <= MAX_TILT))
+    return (now.height <= HEALTHY_HEIGHT[0]) | (now.height >= HEALTHY_HEIGHT[1]) | (tilt > MAX_TILT)
 
 
 def reward_terms(now: Go1s, before: Go1s, fallen: np.ndarray, distance: np.ndarray) -> None:
@@ -141,7 +141,7 @@ def reward_terms(now: Go1s, before: Go1s, fallen: np.ndarray, distance: np.ndarr
     np.add.reduce(np.maximum(excess, 0.0), 1, out=joint_limit)
     np.abs(now.height - NOMINAL_HEIGHT, out=height)
     air_time[:] = _air_time(now)
-    healthy[:] = ~fallen
+    np.subtract(1.0, fallen, out=healthy)
 
 
 def _landed(now: Go1s) -> np.ndarray:

@@ -40,7 +40,7 @@ def distance(now: HalfCheetahs) -> np.ndarray:
 
 def fallen(now: HalfCheetahs) -> np.ndarray:
     """|z| > 0.5 or |pitch| > 1.57."""
-    high, tilted = (~(np.abs(now.lean) <= HEALTHY)).T
+    high, tilted = (np.abs(now.lean) > HEALTHY).T
     return high | tilted
 
 
@@ -50,7 +50,7 @@ def reward_terms(now: HalfCheetahs, before: HalfCheetahs, fallen: np.ndarray, di
     forward /= DT
     np.vecdot(now.action, now.action, out=ctrl)
     fall[:] = fallen
-    healthy[:] = ~fallen
+    np.subtract(1.0, fallen, out=healthy)
     far[:] = distance
 
 
