@@ -166,9 +166,9 @@ def test_a_state_of_the_wrong_shape_is_refused():
 # -- divergence --------------------------------------------------------------------------------------------
 
 
-def push_forward(simulation):
-    """A force of 1e14 on the root's first axis: the blow-up happens inside the step."""
-    simulation.batch.bind("qfrc_applied")[1, 0] = 1e14
+def hurl(simulation):
+    """A state that MuJoCo accepts; it blows up inside the step."""
+    simulation.now.qvel[1, :] = 1e3
 
 
 def plant_speed(simulation):
@@ -180,7 +180,7 @@ def plant_nan(simulation):
 
 
 @every_robot
-@pytest.mark.parametrize("plant", [push_forward, plant_speed, plant_nan])
+@pytest.mark.parametrize("plant", [hurl, plant_speed, plant_nan])
 def test_a_diverged_simulation_is_a_fall_and_never_a_silent_reset(name, plant, monkeypatch, tmp_path):
     monkeypatch.chdir(tmp_path)  # MuJoCo logs the blow-up into the working folder
     diverging, calm = make(name, 3), make(name, 3)
@@ -208,6 +208,19 @@ def test_a_diverged_simulation_is_a_fall_and_never_a_silent_reset(name, plant, m
     *_, info = diverging.step(action)
     assert not info["simulation_error"].any()
     assert diverging.simulation_errors == 1
+
+
+@every_robot
+def test_a_diverged_robot_is_put_back_to_where_it_was(name, monkeypatch, tmp_path):
+    monkeypatch.chdir(tmp_path)
+    simulation = make(name, 3, autoreset=False)
+    simulation.reset(seed=0)
+    hurl(simulation)
+    physics = simulation.get_state()["physics"]
+    hold = np.tile(simulation.robot.hold_action(), (3, 1))
+    *_, info = simulation.step(hold)
+    assert info["simulation_error"].tolist() == [False, True, False]
+    np.testing.assert_array_equal(simulation.get_state()["physics"][1], physics[1])
 
 
 def test_mujoco_itself_would_have_hidden_the_divergence(monkeypatch, tmp_path):
