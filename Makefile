@@ -33,6 +33,6 @@ $(VENV)/installed: pyproject.toml
 $(ORACLES)/installed: pyproject.toml
 	test -x $(ORACLES)/bin/python || $(PYTHON) -m venv $(ORACLES)
 	$(ORACLES)/bin/pip install --quiet torch==2.13.0
-	$(ORACLES)/bin/pip install --quiet stable-baselines3
+	$(ORACLES)/bin/pip install --quiet stable-baselines3 rliable "pandas<3"
 	$(ORACLES)/bin/pip install --quiet -e .
 	touch $@

@@ -18,7 +18,7 @@ from safeexplorer.summary import FINAL_SHARE, falls_at, success_levels
 
 FORMAT = 1
 SAMPLES = 200  # of a curve
-LEVELS = 2000  # of the falls-to-success staircase; a longer one is thinned
+FALLS_GRAIN = 0.005  # of the falls-to-success staircase: exact up to 200 falls, then within half a percent
 LATE_SHARE = 0.2  # of training, at its end: the objective gap
 COST_SHARE = 0.05  # of training, at its end: falls per episode of the constrained methods
 AT_END = ("steps", "return_trailing", "falls", "radius")  # of a bin of updates, the last value
@@ -97,7 +97,7 @@ def collect_run(folder: Path) -> Result:
         provenance=facts["provenance"],
         recovery=facts["recovery"],
         numbers=numbers(metrics, episodes, evaluations, total) | {"seconds": (summary or {}).get("seconds")},
-        levels=[(tidy(level), falls) for level, falls in thin(levels, LEVELS)],
+        levels=thin_levels(levels),
         curve=sample_curve(metrics) if done else {},
         evaluations={k: tidy_list(evaluations[k]) for k in ("steps", "total_return", "gap", "falls", "beta")},
         replay=read_json(folder / "replay.json"),
@@ -225,13 +225,17 @@ def share_rows(table: dict[str, np.ndarray], updates: int, share: float) -> dict
     return {name: values[rows] for name, values in table.items()}
 
 
-def thin(points: list, most: int) -> list:
-    """At most so many, evenly spaced, the last one included."""
-    return (
-        points
-        if len(points) <= most
-        else [points[i] for i in np.linspace(0, len(points) - 1, most).round().astype(int)]
-    )
+def thin_levels(levels: list[tuple[float, int]]) -> list[tuple[float, int]]:
+    """Of levels whose falls differ by less than the grain, the highest: falls are never understated."""
+    kept: list[tuple[float, int]] = []
+    begin = -1
+    for level, falls in levels:
+        if kept and falls <= begin * (1 + FALLS_GRAIN):
+            kept.pop()
+        else:
+            begin = falls
+        kept.append((tidy(level, 9), falls))
+    return kept
 
 
 def mean(values: np.ndarray) -> float | None:
