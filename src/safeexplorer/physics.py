@@ -83,11 +83,11 @@ class Physics:
 
         A force sensor would fill them too, but at another stage of the Runge-Kutta step.
         """
-        forces, data = self._forces, self._data
+        forces, data, measured = self._forces, self._data, self._data.cfrc_ext
         for i, contacts in enumerate(self._contacts.tolist()):
             if contacts:
                 self.batch.get_data(i, data)
                 mujoco.mj_rnePostConstraint(self.model, data)
-                forces[i] = data.cfrc_ext
+                forces[i] = measured
             else:
                 forces[i] = 0.0

@@ -74,8 +74,9 @@ class Simulation(VectorEnv):
 
     def _declare(self, render_mode: str | None) -> None:
         model, robot = self.model, self.robot
-        self._low, self._high = (np.ascontiguousarray(edge) for edge in model.actuator_ctrlrange.T)
-        self.single_action_space = Box(self._low.astype(np.float32), self._high.astype(np.float32))
+        low, high = model.actuator_ctrlrange.T
+        self._low, self._high = np.tile(low, (self.num_envs, 1)), np.tile(high, (self.num_envs, 1))
+        self.single_action_space = Box(low.astype(np.float32), high.astype(np.float32))
         self.action_space = batch_space(self.single_action_space, self.num_envs)
         bound = np.full(robot.observation_size, robot.observation_bound)
         self.single_observation_space = Box(-bound, bound, dtype=np.float64)
@@ -156,7 +157,8 @@ class Simulation(VectorEnv):
         executed = self._action
         if actions.shape != executed.shape:
             raise ValueError(f"actions must have shape {executed.shape}, got {actions.shape}")
-        np.maximum(actions, self._low, out=executed)
+        executed[:] = actions
+        np.maximum(executed, self._low, out=executed)
         np.minimum(executed, self._high, out=executed)
         if math.isnan(self._flat_action.dot(self._flat_action)):
             robots = np.flatnonzero(np.isnan(actions).any(1)).tolist()
