@@ -45,8 +45,7 @@ class Probe(VectorEnv):
 
     def step(self, actions):
         action = np.asarray(actions)[:, 0].astype(float)
-        reward = self.reward(self.x, action)
-        self.x = self.x + self.move * action
+        reward = self.advance(action)
         self.t += 1
         over = self.t >= self.limit
         terminated = (over & self.falls_at_limit) | (np.abs(self.x) > self.falls_beyond)
@@ -64,6 +63,12 @@ class Probe(VectorEnv):
             }
             self.x, self.t = np.where(ended, 0.0, self.x), np.where(ended, 0, self.t)
         return self._observe(), reward, terminated, over, info | {"distance": np.abs(self.x)}
+
+    def advance(self, action):
+        """Move on by one step; the reward."""
+        reward = self.reward(self.x, action)
+        self.x = self.x + self.move * action
+        return reward
 
     def _observe(self):
         return np.stack([self.x, self.t / self.limit], axis=1)

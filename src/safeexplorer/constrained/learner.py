@@ -14,7 +14,7 @@ from safeexplorer.constrained.budget import Budget
 from safeexplorer.constrained.estimates import ConstrainedState, Hyperparameters
 from safeexplorer.constrained.moments import Moments, deviation, merge, no_moments
 from safeexplorer.costs import step_cost
-from safeexplorer.networks import Params, init_actor_critic, init_mlp
+from safeexplorer.networks import Params, init_uniform
 from safeexplorer.trajectory import Rollout
 
 OPTIMISERS = {"ppo_lagrangian": ppo_lagrangian, "cpo": cpo}
@@ -107,16 +107,26 @@ def normaliser(observations: Moments) -> Params:
     }
 
 
+def init_params(
+    rng: np.random.Generator, observation_size: int, action_size: int, hidden: tuple[int, ...]
+) -> Params:
+    """Actor, critic and cost critic, all uniform within 1/sqrt(fan in) as OmniSafe starts them; sigma at one."""
+    return {
+        "actor": init_uniform(rng, [observation_size, *hidden, action_size]),
+        "log_std": np.zeros(action_size, np.float32),
+        "critic": init_uniform(rng, [observation_size, *hidden, 1]),
+        "cost_critic": init_uniform(rng, [observation_size, *hidden, 1]),
+    }
+
+
 def make_constrained(
     settings: Any, rng: np.random.Generator, observation_size: int, action_size: int
 ) -> ConstrainedLearner:
     """From the settings of a run."""
-    params = init_actor_critic(rng, observation_size, action_size, settings.hidden)
-    params["cost_critic"] = init_mlp(rng, [observation_size, *settings.hidden, 1], 1.0)
     return ConstrainedLearner(
         settings.method,
         settings.constrained_hyperparameters(),
-        params,
+        init_params(rng, observation_size, action_size, settings.hidden),
         Budget(settings.num_envs, settings.cost_limit),
         step_cost(settings.cost, settings.max_radius),
     )
