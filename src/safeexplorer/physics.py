@@ -28,7 +28,7 @@ class Physics:
         self.state_before = self.state.copy()
         self.nominal_state = self.state[0].copy()
         self.errors = 0  # diverged steps since construction
-        self.fields = {name: self.batch.bind(name) for name in derived}
+        self.fields = {name: self.batch.bind(name) for name in derived if name != "cfrc_ext"}
         if self._sees_forces:
             self.fields["cfrc_ext"] = self._forces = np.zeros((count, model.nbody, 6))
             self._contacts = self.batch.bind("ncon")

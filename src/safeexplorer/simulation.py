@@ -128,7 +128,7 @@ class Simulation(VectorEnv):
             fallen |= diverged
         robot.reward_terms(now, self.before, fallen, distance)
         terms = now.terms * self._weights
-        reward = np.add.reduce(terms, 1)
+        reward = np.vecdot(now.terms, self._weights)
         if robot.floored:
             np.maximum(reward, 0.0, out=reward)
             reward[fallen] = 0.0
