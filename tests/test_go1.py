@@ -149,7 +149,7 @@ def test_every_reward_term_is_its_formula():
         for term, value in expected.items():
             np.testing.assert_allclose(info[f"reward_{term}"], value, atol=1e-12, err_msg=term)
         previous = action
-    assert set(expected) | {"air_time"} == set(simulation.robot.terms)
+    assert set(expected) | {"air_time"} == set(simulation.robot.flavours["task"])
 
 
 def air_time_after(contacts, command=(0.5, 0.0, 0.0)):
