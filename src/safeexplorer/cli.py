@@ -38,7 +38,11 @@ COMMANDS = {
     "collect": ("small result files from run folders", "safeexplorer.paper.commands:add_collect"),
     "report": ("one offline page that compares runs", "safeexplorer.report.commands:add_report"),
     "film": ("a run's policy, or one of its falls, as a film", "safeexplorer.film:add_film"),
-    "bench": ("measure speed on this machine", "safeexplorer.bench:add_bench"),
+    "feasibility": (
+        "do the constrained methods keep to their limit",
+        "safeexplorer.feasibility:add_feasibility",
+    ),
+    "bench": ("measure speed on this machine", "safeexplorer.bench_commands:add_bench"),
 }
 
 
