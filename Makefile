@@ -10,8 +10,7 @@ test: $(VENV)/installed
 	$(VENV)/bin/pytest
 
 quickstart: $(VENV)/installed
-	$(VENV)/bin/safeexplorer robots
-	$(VENV)/bin/safeexplorer show go1 --out go1.png
+	$(VENV)/bin/safeexplorer quickstart
 
 # Other people's code as a judge of ours, in an environment of its own.
 oracles: $(ORACLES)/installed

@@ -20,7 +20,9 @@ def rollout(seed: int, steps: int, robots: int) -> dict[str, np.ndarray]:
     rng = np.random.default_rng(seed)
     terminated = rng.random((steps, robots)) < 0.15
     truncated = (rng.random((steps, robots)) < 0.15) & ~terminated
-    numbers = {name: rng.normal(size=(steps, robots)).astype(np.float32) for name in ("reward", "value", "final")}
+    numbers = {
+        name: rng.normal(size=(steps, robots)).astype(np.float32) for name in ("reward", "value", "final")
+    }
     return numbers | {
         "terminated": terminated,
         "truncated": truncated,
@@ -28,7 +30,9 @@ def rollout(seed: int, steps: int, robots: int) -> dict[str, np.ndarray]:
     }
 
 
-def stable_baselines(case: dict[str, np.ndarray], gamma: float, gae_lambda: float) -> tuple[np.ndarray, np.ndarray]:
+def stable_baselines(
+    case: dict[str, np.ndarray], gamma: float, gae_lambda: float
+) -> tuple[np.ndarray, np.ndarray]:
     """Advantages and returns of its buffer; it bootstraps a time limit through the reward, as its PPO does."""
     steps, robots = case["reward"].shape
     space = Box(-1, 1, (1,))

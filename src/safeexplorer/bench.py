@@ -21,16 +21,12 @@ NOISE = 0.3  # standard deviation of the actions around the holding action
 FULL_STATE = mujoco.mjtState.mjSTATE_INTEGRATION.value
 
 
-def add_bench(parser: argparse.ArgumentParser) -> None:
-    from safeexplorer.bench_train import add_bench_train  # it builds on this module
-
-    commands = parser.add_subparsers(dest="what", required=True, metavar="WHAT")
-    sim = commands.add_parser("sim", help="environment steps per second beside the raw mj_step loop")
-    sim.add_argument("--robot", nargs="+", default=list(ROBOTS), metavar="ROBOT", help=", ".join(ROBOTS))
-    sim.add_argument("--seconds", type=float, default=5.0, help="per robot (default: 5)")
-    sim.add_argument("--json", action="store_true", help="print JSON instead of a table")
-    sim.set_defaults(run=sim_command)
-    add_bench_train(commands.add_parser("train", help="training steps per second, and where the time goes"))
+def add_bench_sim(parser: argparse.ArgumentParser) -> None:
+    """`bench sim`."""
+    parser.add_argument("--robot", nargs="+", default=list(ROBOTS), metavar="ROBOT", help=", ".join(ROBOTS))
+    parser.add_argument("--seconds", type=float, default=5.0, help="per robot (default: 5)")
+    parser.add_argument("--json", action="store_true", help="print JSON instead of a table")
+    parser.set_defaults(run=sim_command)
 
 
 def sim_command(args: argparse.Namespace) -> int:

@@ -42,7 +42,7 @@ COMMANDS = {
         "do the constrained methods keep to their limit",
         "safeexplorer.feasibility:add_feasibility",
     ),
-    "bench": ("measure speed on this machine", "safeexplorer.bench:add_bench"),
+    "bench": ("measure speed on this machine", "safeexplorer.bench_commands:add_bench"),
 }
 
 

@@ -41,7 +41,7 @@ _SQUARED = {
     "torque": 12,
 }
 _SQUARED_STARTS = np.cumsum([0, *_SQUARED.values()])[:-1]
-TERMS = (*_SQUARED, "joint_limit", "height", "air_time", "healthy")
+TERMS = (*_SQUARED, "joint_limit", "height", "air_time", "healthy", "distance")
 _SCALE = np.repeat([2.0, 0.25, 1.0, 1.0, 2.0, 1.0, 0.05, 1.0], [3, 3, 1, 3, 3, 12, 12, 12])
 _OFFSET = np.concatenate((np.zeros(13), DEFAULT_POSE, np.zeros(24)))
 
@@ -129,7 +129,7 @@ def fallen(now: Go1s) -> np.ndarray:
 
 
 def reward_terms(now: Go1s, before: Go1s, fallen: np.ndarray, distance: np.ndarray) -> None:
-    _, _, _, _, acceleration, *_, joint_limit, height, air_time, healthy = now.columns
+    _, _, _, _, acceleration, *_, joint_limit, height, air_time, healthy, away = now.columns
     now.last_speeds[:] = before.speeds
     errors = np.concatenate(now.actual, axis=1, out=now.errors)
     errors -= np.concatenate(now.targets, axis=1)
@@ -142,6 +142,7 @@ def reward_terms(now: Go1s, before: Go1s, fallen: np.ndarray, distance: np.ndarr
     np.abs(now.height - NOMINAL_HEIGHT, out=height)
     air_time[:] = _air_time(now)
     np.subtract(1.0, fallen, out=healthy)
+    away[:] = distance
 
 
 def _landed(now: Go1s) -> np.ndarray:
@@ -226,6 +227,7 @@ ROBOT = Robot(
             "joint_deviation": -0.1,
         },
         "recovery": {"healthy": 1.0, "orientation": -0.4, "height": -4.0, "joint_deviation": -0.1},
+        "recovery_tight": {"healthy": 1.0, "distance": -5.0, "joint_deviation": -0.1},
     },
     floored=True,
     hold=tuple(DEFAULT_POSE),

@@ -44,7 +44,7 @@ class RecoverySettings:
 RECIPES: dict[str, dict[str, Any]] = {
     "half_cheetah": {"steps": 5_000_000},
     "ant": {"steps": 3_000_000, "policy_learning_rate": 1e-4, "q_learning_rate": 3e-4, "tau": 0.002},
-    "go1": {"steps": 10_000_000},
+    "go1": {"steps": 10_000_000, "flavour": "recovery_tight", "q_learning_rate": 3e-4},
 }
 
 POSITIVE = ("steps", "num_envs", "updates_per_step", "replay", "batch_size", "snapshot_every", "record_every")
