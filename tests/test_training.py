@@ -191,6 +191,13 @@ def test_the_black_box_shows_the_last_two_seconds_before_a_fall(tmp_path):
     with np.load(files[-1]) as fall:
         assert 1 <= len(fall["qpos"]) <= 40  # 2 s at 20 Hz
         assert len(fall["qpos"]) == len(fall["action"]) == len(fall["distance"])
+        assert np.isnan(fall["radius"])  # PPO has no region; a pickled None would not be readable here
+
+
+def test_a_jump_start_trains_and_logs_its_exits(tmp_path):
+    train(replace(SMALL, steps=2 * 256, intervention="jump_start", handoff=20), tmp_path)
+    records = read_exits(tmp_path)
+    assert len(records) > 0 and np.isnan(records["radius"]).all()
 
 
 def test_multi_sample_values_differ_only_under_noise(tmp_path):

@@ -83,9 +83,9 @@ class ExitLog:
         self._file.truncate(offset)
         self._file.seek(offset)
 
-    def begin(self, update: int, radius: float, rng: np.random.Generator) -> None:
-        """Start the sample of one update."""
-        self.update, self.radius, self.rng = update, radius, rng
+    def begin(self, update: int, radius: float | None, rng: np.random.Generator) -> None:
+        """Start the sample of one update; an intervention without a radius has NaN."""
+        self.update, self.radius, self.rng = update, np.nan if radius is None else radius, rng
         self.seen, self.kept = 0, np.zeros(self.per_update, self.dtype)
 
     def on_exit(self, step: int, robots: np.ndarray) -> None:
@@ -151,7 +151,9 @@ class BlackBox:
         """Note the pose in which this step begins."""
         self._qpos[self.lead + step] = self.env.now.qpos
 
-    def finish(self, rollout: Rollout, distances: np.ndarray, episodes: list[Episode], radius: float) -> None:
+    def finish(
+        self, rollout: Rollout, distances: np.ndarray, episodes: list[Episode], radius: float | None
+    ) -> None:
         """Save the falls of a rollout, then keep its last two seconds for the next."""
         for name, array in (
             ("action", rollout.action),
@@ -165,7 +167,7 @@ class BlackBox:
         for array in self.history.values():
             array[: self.lead] = array[-self.lead :].copy()
 
-    def _save(self, episode: Episode, radius: float) -> None:
+    def _save(self, episode: Episode, radius: float | None) -> None:
         self.count += 1
         if self.kept == 0:
             return
