@@ -3,8 +3,11 @@
 from __future__ import annotations
 
 import base64
+import contextlib
 import json
+import os
 import shutil
+import signal
 import subprocess
 import tempfile
 import time
@@ -28,7 +31,7 @@ FLAGS = (
     "--disable-sync",
     "--remote-debugging-port=0",
 )
-START_SECONDS = 60.0
+START_SECONDS = 120.0
 
 
 class Page:
@@ -38,33 +41,35 @@ class Page:
         self.size, self.dark = (width, height), dark
 
     def __enter__(self) -> Page:
-        self.profile = tempfile.TemporaryDirectory(ignore_cleanup_errors=True)
-        command = [CHROMIUM, *FLAGS, f"--user-data-dir={self.profile.name}", "about:blank"]
-        self.process = subprocess.Popen(command, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
-        self.socket = connect(self._address(), max_size=None)
-        self.count, self.events = 0, []
-        for domain in ("Page", "Runtime", "Log", "Network"):
-            self.ask(f"{domain}.enable")
-        width, height = self.size
-        self.ask(
-            "Emulation.setDeviceMetricsOverride",
-            width=width,
-            height=height,
-            deviceScaleFactor=1,
-            mobile=width < 600,
-        )
-        scheme = {"name": "prefers-color-scheme", "value": "dark" if self.dark else "light"}
-        self.ask("Emulation.setEmulatedMedia", features=[scheme])
+        with contextlib.ExitStack() as stack:  # whatever fails here, the browser goes away
+            self.profile = Path(stack.enter_context(tempfile.TemporaryDirectory(ignore_cleanup_errors=True)))
+            command = [CHROMIUM, *FLAGS, f"--user-data-dir={self.profile}", "about:blank"]
+            nowhere = dict.fromkeys(("stdin", "stdout", "stderr"), subprocess.DEVNULL)
+            self.process = subprocess.Popen(command, **nowhere, start_new_session=True)
+            stack.callback(self._kill)
+            self.socket = stack.enter_context(connect(self._address(), max_size=None))
+            self.count, self.events = 0, []
+            for domain in ("Page", "Runtime", "Log", "Network"):
+                self.ask(f"{domain}.enable")
+            width, height = self.size
+            screen = {"width": width, "height": height, "deviceScaleFactor": 1, "mobile": width < 600}
+            self.ask("Emulation.setDeviceMetricsOverride", **screen)
+            scheme = {"name": "prefers-color-scheme", "value": "dark" if self.dark else "light"}
+            self.ask("Emulation.setEmulatedMedia", features=[scheme])
+            self.stack = stack.pop_all()
         return self
 
     def __exit__(self, *_: Any) -> None:
-        self.socket.close()
-        self.process.terminate()
+        self.stack.close()
+
+    def _kill(self) -> None:
+        """The browser and every process it started."""
+        with contextlib.suppress(ProcessLookupError):
+            os.killpg(self.process.pid, signal.SIGKILL)
         self.process.wait()
-        self.profile.cleanup()
 
     def _address(self) -> str:
-        port_file, deadline = Path(self.profile.name) / "DevToolsActivePort", time.monotonic() + START_SECONDS
+        port_file, deadline = self.profile / "DevToolsActivePort", time.monotonic() + START_SECONDS
         while not port_file.is_file() or not port_file.read_text().strip():
             if time.monotonic() > deadline or self.process.poll() is not None:
                 raise RuntimeError("Chromium did not start")
@@ -79,7 +84,7 @@ class Page:
         self.count += 1
         self.socket.send(json.dumps({"id": self.count, "method": method, "params": parameters}))
         while True:
-            message = json.loads(self.socket.recv(timeout=60))
+            message = json.loads(self.socket.recv(timeout=120))
             if message.get("id") == self.count:
                 if "error" in message:
                     raise RuntimeError(f"{method}: {message['error']}")

@@ -16,6 +16,7 @@ from safeexplorer.schedules import make_schedule
 from safeexplorer.settings import Settings
 from safeexplorer.training import EVALUATION_COLUMNS, METRIC_COLUMNS
 
+PPO_BATCH = 8192  # steps of an update; those of the constrained methods are a quarter of it
 LENGTH = 1000  # steps of an episode without a fall
 PAPER = MAIN_RESULTS.paper | SOFT_VARIANTS.paper
 ARMS = {arm.method: arm.label for arm in (*MAIN_RESULTS.arms, *SOFT_VARIANTS.arms)}
@@ -53,9 +54,8 @@ def write_run(
         / (1 - np.exp(-4))
     )
     returns = rise + rng.normal(0, 60, total)
-    falls = np.floor(
-        level(s.method, s.robot, "falls") * rng.uniform(0.6, 1.4) * np.minimum(2 * x, 1) ** 0.7
-    ).astype(int)
+    most = level(s.method, s.robot, "falls") * rng.uniform(0.6, 1.4) * min(1.0, s.steps / 8e6)
+    falls = np.floor(most * np.minimum(2 * x, 1) ** 0.7).astype(int)
     intervenes = s.method_row().intervenes
     alpha = np.clip(0.6 * np.exp(-6 * x) + rng.normal(0, 0.004, total), 0, 1) * intervenes
     radius = make_schedule(s.schedule, s.initial_radius, s.max_radius, s.fraction)
@@ -123,5 +123,5 @@ def write_campaign(
                 settings = Settings(
                     robot=robot, method=method, seed=seed, eval_every=4 * (method == "safeexplorer")
                 )
-                runs.append(write_run(root, replace(settings, steps=updates * settings.batch_size)))
+                runs.append(write_run(root, replace(settings, steps=updates * PPO_BATCH)))
     return runs

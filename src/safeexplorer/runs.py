@@ -5,7 +5,7 @@ from __future__ import annotations
 import hashlib
 import json
 from dataclasses import dataclass, fields
-from functools import cached_property
+from functools import cache, cached_property
 from pathlib import Path
 from typing import Any
 
@@ -46,6 +46,12 @@ def unread(settings: Settings) -> set[str]:
     return idle
 
 
+@cache
+def own_settings(robot: str, method: str) -> dict[str, Any]:
+    """What a run of this method on this robot has if nothing is said."""
+    return Settings(robot=robot, method=method).resolved().as_dict()
+
+
 @dataclass(frozen=True)
 class RunSpec:
     """A run before it is run: settings with everything filled in."""
@@ -56,9 +62,9 @@ class RunSpec:
     def identity(self) -> dict[str, Any]:
         """What shapes the numbers and is not the robot's or the method's own, so that a new setting renames no run."""
         s = self.settings
-        own, idle = Settings(robot=s.robot, method=s.method).resolved(), unread(s)
+        own, idle = own_settings(s.robot, s.method), unread(s)
         named = {name: getattr(s, name) for name in ("robot", "method", "seed", "steps")}
-        changed = {k: v for k, v in s.as_dict().items() if k not in idle and v != own.as_dict()[k]}
+        changed = {k: v for k, v in s.as_dict().items() if k not in idle and v != own[k]}
         return named | changed
 
     @cached_property
@@ -77,8 +83,8 @@ class RunSpec:
     def label(self) -> str:
         """For people: what differs from the robot's and the method's own settings."""
         s = self.settings
-        own_steps = Settings(robot=s.robot, method=s.method).resolved().steps
-        named = {"robot", "method", "seed"} | ({"steps"} if s.steps == own_steps else set())
+        usual = own_settings(s.robot, s.method)["steps"] == s.steps
+        named = {"robot", "method", "seed"} | ({"steps"} if usual else set())
         changed = [f"{k}={v}" for k, v in self.identity.items() if k not in named]
         return " ".join([s.robot, s.method, f"seed {s.seed}", *changed])
 
