@@ -13,7 +13,6 @@ from safeexplorer.runs import RunSpec
 
 NODE_LOSSES = 100  # a task is moved to another node so often
 LOCK_SECONDS = 120.0  # a lost node's process may hold the run until it is gone
-THREADS = ("XLA_FLAGS", "OPENBLAS_NUM_THREADS")
 
 
 class RayEngine:
@@ -30,8 +29,8 @@ class RayEngine:
         use_one_thread()
         self.owned = not ray.is_initialized()
         if self.owned:
-            variables = {name: os.environ[name] for name in THREADS}
-            ray.init(address, runtime_env={"env_vars": variables}, log_to_driver=False)
+            threads = {"XLA_FLAGS": os.environ["XLA_FLAGS"]}  # a node must compile as this process does
+            ray.init(address, runtime_env={"env_vars": threads}, log_to_driver=False)
         self.task = ray.remote(num_cpus=1, max_calls=1, max_retries=NODE_LOSSES)(attempt)
 
     def start(self, spec: RunSpec, folder: Path) -> Any:
@@ -61,6 +60,7 @@ def attempt(values: dict[str, Any], folder: str) -> tuple[str | None, bool]:
     from safeexplorer.settings import from_dict
     from safeexplorer.training import train
 
+    use_one_thread()
     deadline = time.monotonic() + LOCK_SECONDS
     while True:
         try:
