@@ -103,6 +103,7 @@ def run(settings: Settings, folder: Path) -> int:
             f"{settings.steps:,} steps are {settings.updates:,} updates of {settings.batch_size:,}: "
             f"{whole:,} steps are run, {left_over:,} left over are not",
             highlight=False,
+            soft_wrap=True,
         )
     try:
         with TrainingDisplay(label, settings.updates * settings.batch_size, console) as watch:
