@@ -28,10 +28,13 @@ $(VENV)/installed: pyproject.toml
 	$(VENV)/bin/pip install --quiet -e .[test]
 	touch $@
 
-# torch is pinned and goes first: any other build pulls gigabytes of accelerator libraries.
+# torch is pinned and goes first: any other build pulls gigabytes of accelerator libraries. OmniSafe comes without the
+# old Gymnasium and MuJoCo that it pins, but with what its imports ask for.
 $(ORACLES)/installed: pyproject.toml
 	test -x $(ORACLES)/bin/python || $(PYTHON) -m venv $(ORACLES)
 	$(ORACLES)/bin/pip install --quiet torch==2.13.0
 	$(ORACLES)/bin/pip install --quiet stable-baselines3 rliable "pandas<3"
+	$(ORACLES)/bin/pip install --quiet --no-deps omnisafe==0.5.0
+	$(ORACLES)/bin/pip install --quiet pyyaml wandb tensorboard seaborn gdown typer tqdm moviepy
 	$(ORACLES)/bin/pip install --quiet -e .
 	touch $@

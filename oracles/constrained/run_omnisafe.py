@@ -1,6 +1,6 @@
 """One training of OmniSafe's own PPO-Lagrangian or CPO on one of our robots, with the paper's settings.
 
-python oracles/omnisafe_run.py PPOLag 1 --out FOLDER
+python oracles/constrained/run_omnisafe.py PPOLag 1 --out FOLDER
 """
 
 from __future__ import annotations
