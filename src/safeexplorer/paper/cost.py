@@ -7,8 +7,9 @@ from collections.abc import Iterable
 from safeexplorer.paper.grid import Library
 from safeexplorer.runs import RunSpec
 
-# Environment steps per second of one core (`safeexplorer bench train`); runs that exist here correct them.
-SPEEDS = {"half_cheetah": 15_000.0, "ant": 6_000.0, "go1": 5_000.0}
+# Training steps per second of one core: the simulation's 22,400, 4,280 and 2,000 (docs/robots.md) and 20 us a step for
+# acting and learning. Runs that exist here replace them by what they took.
+SPEEDS = {"half_cheetah": 15_000.0, "ant": 3_900.0, "go1": 1_900.0}
 
 
 def core_hours(specs: Iterable[RunSpec], library: Library) -> float:
