@@ -1,6 +1,7 @@
 """Our robots as OmniSafe environments: `import safeexplorer.omnisafe`, then any of its algorithms.
 
-    omnisafe.Agent("PPOLag", "SafeExplorerHalfCheetah-v0", custom_cfgs={"env_cfgs": {"cost": "fall"}})
+    omnisafe.Agent("PPOLag", "SafeExplorerHalfCheetah-v0")        # cost 1 per fall
+    omnisafe.Agent("CPO", "SafeExplorerHalfCheetahRegion-v0")     # cost 1 per step outside R(d_max)
 
 Nothing else in the package imports this module, and OmniSafe is not a dependency.
 """
@@ -16,7 +17,13 @@ from omnisafe.envs.core import CMDP, env_register
 from safeexplorer import envs
 from safeexplorer.costs import step_cost
 
-NAMES = {robot.env_id.replace("/", ""): name for name, robot in envs.ROBOTS.items()}
+SUFFIX = {"fall": "-v0", "region": "Region-v0"}
+# OmniSafe's id -> (robot, cost); not every algorithm of it takes settings of the environment
+IDS = {
+    robot.env_id.replace("/", "").replace("-v0", suffix): (name, cost)
+    for name, robot in envs.ROBOTS.items()
+    for cost, suffix in SUFFIX.items()
+}
 
 
 @env_register
@@ -28,18 +35,18 @@ class SafeExplorerEnv(CMDP):
 
     need_auto_reset_wrapper = False
     need_time_limit_wrapper = False
-    _support_envs: ClassVar[list[str]] = list(NAMES)
+    _support_envs: ClassVar[list[str]] = list(IDS)
 
     def __init__(
         self,
         env_id: str,
         num_envs: int = 1,
         device: str | torch.device = "cpu",
-        cost: str = "fall",
         **settings: Any,
     ):
         super().__init__(env_id)
-        self._simulation = envs.make(NAMES[env_id], num_envs, **settings)
+        name, cost = IDS[env_id]
+        self._simulation = envs.make(name, num_envs, **settings)
         self._num_envs, self._device = num_envs, torch.device(device)
         self._cost = step_cost(cost, self._simulation.robot.max_radius)
         self._observation_space = self._simulation.single_observation_space
