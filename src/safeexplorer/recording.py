@@ -161,25 +161,27 @@ class BlackBox:
             ("distance", distances),
         ):
             self.history[name][self.lead :] = array
-        for episode in episodes:
-            if episode.fell:
-                self._save(episode, radius)
+        fallen = [episode for episode in episodes if episode.fell]
+        for number, episode in enumerate(fallen, start=self.count + 1):
+            if number <= self.kept or number > self.count + len(fallen) - self.kept:  # else dropped at once
+                self._save(number, episode, radius)
+        self._drop_old(self.count + len(fallen))
         for array in self.history.values():
             array[: self.lead] = array[-self.lead :].copy()
 
-    def _save(self, episode: Episode, radius: float | None) -> None:
-        self.count += 1
-        if self.kept == 0:
-            return
+    def _save(self, number: int, episode: Episode, radius: float | None) -> None:
         end = self.lead + episode.step + 1
         steps = slice(end - min(self.lead, episode.length), end)
         window = {name: array[steps, episode.robot] for name, array in self.history.items()}
-        facts = {"update": episode.update, "robot": episode.robot, "rate": self.rate}
-        facts["radius"] = np.nan if radius is None else radius
-        np.savez(self._path(self.count), **window, **facts)
-        dropped = self.count - self.kept
-        if dropped > self.kept:
-            self._path(dropped).unlink(missing_ok=True)
+        edge = np.nan if radius is None else radius
+        facts = {"update": episode.update, "robot": episode.robot, "radius": edge, "rate": self.rate}
+        np.savez(self._path(number), **window, **facts)
+
+    def _drop_old(self, count: int) -> None:
+        """Remove what is neither among the first falls nor, with `count` falls in all, among the latest."""
+        for number in range(max(self.count - self.kept, self.kept) + 1, count - self.kept + 1):
+            self._path(number).unlink(missing_ok=True)
+        self.count = count
 
     def _path(self, number: int) -> Path:
         return self.folder / f"{number:08d}.npz"
