@@ -28,7 +28,7 @@ SHORT = Settings(
     checkpoint_every=5,
 )
 RECORDS = ("metrics.csv", "episodes.csv", "evaluations.csv", "exits.bin")
-LOSE_AT = 10  # updates of the run that is furthest
+LOSE_AT = 8  # updates of the run that is furthest
 
 
 def main() -> None:
