@@ -30,7 +30,9 @@ def main() -> None:
             for _ in range(STEPS // settings.batch_size):
                 row = run.run_update()
             run.close()
-        print(f"seed {seed}: mean return {row['return_trailing']:.0f} (100 episodes) after {row['steps']:,} steps")
+        print(
+            f"seed {seed}: mean return {row['return_trailing']:.0f} (100 episodes) after {row['steps']:,} steps"
+        )
 
 
 if __name__ == "__main__":

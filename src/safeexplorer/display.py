@@ -50,7 +50,9 @@ class TrainingDisplay:
         last = row["steps"] + run.settings.batch_size > self.total
         if not self.live and (last or now - self.printed > PRINT_SECONDS):
             self.printed = now
-            self.console.print(f"{self.label}  {row['steps']:>10,} steps  {facts}", highlight=False, soft_wrap=True)
+            self.console.print(
+                f"{self.label}  {row['steps']:>10,} steps  {facts}", highlight=False, soft_wrap=True
+            )
 
     def speed(self, now: float, steps: int) -> float | None:
         """Environment steps per second since the first update."""
