@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import argparse
 import json
+from collections.abc import Sequence
 from dataclasses import MISSING, fields
 from pathlib import Path
 from typing import Any
@@ -16,7 +17,8 @@ from safeexplorer.envs import ROBOTS
 from safeexplorer.interruption import Stopped
 from safeexplorer.methods import CONSTRAINED, METHODS, Method
 from safeexplorer.settings import Settings, difference
-from safeexplorer.training import has_checkpoint, stored_settings, train
+from safeexplorer.trackers import TRACKERS
+from safeexplorer.training import Training, has_checkpoint, stored_settings, train
 
 POSITIONAL = "robot"
 
@@ -25,13 +27,26 @@ def add_train(parser: argparse.ArgumentParser) -> None:
     """`train ROBOT`: every setting is an option."""
     add_settings(parser)
     parser.add_argument("--out", type=Path, help="run folder (default: runs/ROBOT-METHOD-seedSEED)")
+    add_track(parser)
     parser.set_defaults(run=train_command)
 
 
 def add_resume(parser: argparse.ArgumentParser) -> None:
     """`resume DIR`."""
     parser.add_argument("folder", type=Path, metavar="DIR", help="the run folder")
+    add_track(parser)
     parser.set_defaults(run=resume_command)
+
+
+def add_track(parser: argparse.ArgumentParser) -> None:
+    """`--track`, which shapes no number of the run."""
+    parser.add_argument(
+        "--track",
+        nargs="+",
+        default=[],
+        choices=list(TRACKERS),
+        help="also feed a dashboard (an extra to install)",
+    )
 
 
 def add_methods(parser: argparse.ArgumentParser) -> None:
@@ -81,7 +96,7 @@ def train_command(args: argparse.Namespace) -> int:
             raise ValueError(
                 f"{folder} holds a run with other settings ({'; '.join(changed)}); choose another --out"
             )
-    return run(settings, folder)
+    return run(settings, folder, args.track)
 
 
 def resume_command(args: argparse.Namespace) -> int:
@@ -89,10 +104,10 @@ def resume_command(args: argparse.Namespace) -> int:
     settings = stored_settings(args.folder)
     if not has_checkpoint(args.folder):
         raise ValueError(f"{args.folder} has no checkpoint yet; start it again with `safeexplorer train`")
-    return run(settings, args.folder)
+    return run(settings, args.folder, args.track)
 
 
-def run(settings: Settings, folder: Path) -> int:
+def run(settings: Settings, folder: Path, track: Sequence[str] = ()) -> int:
     """Train with a live display, then say how it went and where it lies."""
     console = Console(stderr=True)
     label = f"{settings.robot} {settings.method} seed {settings.seed}"
@@ -105,8 +120,14 @@ def run(settings: Settings, folder: Path) -> int:
             highlight=False,
             soft_wrap=True,
         )
+    watches = [TRACKERS[name](folder) for name in track]
     try:
-        with TrainingDisplay(label, settings.updates * settings.batch_size, console) as watch:
+        with TrainingDisplay(label, settings.updates * settings.batch_size, console) as display:
+
+            def watch(training: Training, row: dict[str, Any]) -> None:
+                for each in (display, *watches):
+                    each(training, row)
+
             train(settings, folder, watch)
     except Stopped as stopped:
         console.print(f"{stopped}. Continue with: safeexplorer resume {folder}", highlight=False)
