@@ -326,7 +326,7 @@ def test_bad_settings_are_refused_before_anything_starts(chosen, message):
         recovery_settings("half_cheetah", **chosen)
 
 
-def test_every_robot_has_the_recipe_of_the_paper():
+def test_every_robot_has_the_recipe_of_the_paper_and_go1_a_tighter_reward():
     ant = recovery_settings("ant")
     assert (ant.policy_learning_rate, ant.q_learning_rate, ant.tau, ant.steps) == (
         1e-4,
@@ -334,6 +334,10 @@ def test_every_robot_has_the_recipe_of_the_paper():
         0.002,
         3_000_000,
     )
-    for robot in ("half_cheetah", "go1"):
+    for robot, flavour, q_learning_rate in (
+        ("half_cheetah", "recovery", 1e-3),
+        ("go1", "recovery_tight", 3e-4),
+    ):
         settings = recovery_settings(robot)
-        assert (settings.policy_learning_rate, settings.q_learning_rate, settings.tau) == (3e-4, 1e-3, 0.005)
+        assert (settings.policy_learning_rate, settings.tau) == (3e-4, 0.005)
+        assert (settings.flavour, settings.q_learning_rate) == (flavour, q_learning_rate)
