@@ -79,11 +79,11 @@ def overview(folders: dict[str, Path], steps: int) -> Table:
 def compare(folders: dict[str, Path], console: Console) -> None:
     """Falls and returns of both, and where to look next."""
     summaries = {m: json.loads((folder / "summary.json").read_text()) for m, folder in folders.items()}
-    table = Table("method", "falls in training", "final reward", "steps/s", "run folder")
+    table = Table("method", "falls in training", "final reward", "steps/s")
     for method, s in summaries.items():
         reward = "-" if s["final_reward"] is None else f"{s['final_reward']:,.0f}"
         speed = f"{s['steps'] / s['seconds']:,.0f}"
-        table.add_row(method, f"{s['falls']:,}", reward, speed, str(folders[method]))
+        table.add_row(method, f"{s['falls']:,}", reward, speed)
     console.print(table)
     falls = [summaries[m]["falls"] for m in METHODS]
     if falls[1]:
