@@ -91,5 +91,7 @@ def compare(folders: dict[str, Path], console: Console) -> None:
     else:
         console.print(f"PPO fell {falls[0]:,} times, SafeExplorer not once.", highlight=False)
     console.print(
-        "Every number above is in metrics.csv and episodes.csv of the run folders.", highlight=False
+        "Every number above is in metrics.csv and episodes.csv of the run folders:", highlight=False
     )
+    for folder in folders.values():
+        console.print(f"  {folder}", highlight=False, soft_wrap=True)
