@@ -35,10 +35,9 @@ from safeexplorer.reroll import Reroller
 from safeexplorer.rollout import Collector
 from safeexplorer.schedules import linear, make_schedule
 from safeexplorer.settings import Settings, difference, from_dict
-from safeexplorer.summary import summarise_run
+from safeexplorer.summary import TRAILING, summarise_run
 from safeexplorer.trajectory import Rollout
 
-TRAILING = 100  # episodes in the trailing mean return
 LEARNER_COLUMNS = [
     "recovery_rate",
     "segments",
