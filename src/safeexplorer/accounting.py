@@ -64,6 +64,12 @@ class Ledger:
         self.counts = Counts(*(a + b for a, b in zip(self.counts, new, strict=True)))
         return self._episodes(rollout, ended, update)
 
+    def cut(self) -> None:
+        """New episodes begin everywhere, the old ones never to be finished: a time limit for open segments."""
+        self.counts = self.counts._replace(succeeded=self.counts.succeeded + int(self.open.sum()))
+        for running in (self.open, self.running_return, self.running_length, self.running_recovery):
+            running[:] = 0
+
     def reconcile(self, steps: int) -> None:
         """steps = main + recovery, and exits = succeeded + failed + open: anything else is a bug."""
         c, still_open = self.counts, int(self.open.sum())

@@ -42,6 +42,11 @@ def flatten(tree: Any, prefix: str = "") -> dict[str, np.ndarray]:
     return flat
 
 
+def under(prefix: str, flat: dict[str, np.ndarray]) -> dict[str, np.ndarray]:
+    """The arrays whose path begins with `prefix`, without it."""
+    return {name.removeprefix(prefix): array for name, array in flat.items() if name.startswith(prefix)}
+
+
 def unflatten_like(template: Any, flat: dict[str, np.ndarray], prefix: str = "") -> Any:
     """Put the arrays of `flat` back into the shape of `template`; shapes and types must agree."""
     if isinstance(template, dict):

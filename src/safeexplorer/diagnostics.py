@@ -7,7 +7,8 @@ from typing import Any
 import jax
 import jax.numpy as jnp
 
-from safeexplorer.networks import Params, gaussian_log_prob, mlp
+from safeexplorer.networks import Params
+from safeexplorer.policy import log_prob
 from safeexplorer.trajectory import Batch
 
 DIAGNOSED_STEPS = 1024  # a random sample of the rollout
@@ -48,11 +49,7 @@ def importance_diagnostics(params: Params, batch: Batch) -> dict[str, Any]:
 
 def score_samples(params: Params, batch: Batch) -> Any:
     """grad log pi(a_t | s_t) of every step, flattened, [B, P]."""
-
-    def log_prob(policy, observation, action):
-        return gaussian_log_prob(action, mlp(policy["actor"], observation), policy["log_std"])
-
-    policy = {"actor": params["actor"], "log_std": params["log_std"]}
+    policy = {name: branch for name, branch in params.items() if name != "critic"}
     gradients = jax.vmap(jax.grad(log_prob), in_axes=(None, 0, 0))(policy, batch.observation, batch.action)
     return jnp.concatenate(
         [g.reshape(len(batch.observation), -1) for g in jax.tree.leaves(gradients)], axis=1

@@ -5,10 +5,11 @@ from __future__ import annotations
 from typing import NamedTuple
 
 import numpy as np
+from gymnasium.vector import VectorEnv
 
 from safeexplorer.interventions import Intervention, Situation
-from safeexplorer.networks import Params, policy_mean
-from safeexplorer.simulation import Simulation
+from safeexplorer.networks import Params
+from safeexplorer.policy import draw_noise, propose
 
 
 class Evaluation(NamedTuple):
@@ -22,7 +23,7 @@ class Evaluation(NamedTuple):
 
 def evaluate(
     params: Params,
-    env: Simulation,
+    env: VectorEnv,
     intervention: Intervention,
     progress: float,
     seed: int,
@@ -30,16 +31,15 @@ def evaluate(
 ) -> Evaluation:
     """One episode of every robot in `env` under the main policy alone; its mean action if deterministic."""
     rng = np.random.default_rng(seed)
-    sigma = np.zeros_like(params["log_std"]) if deterministic else np.exp(params["log_std"])
     observation, info = env.reset(seed=seed)
     count = env.num_envs
     alive, total, length = np.ones(count, bool), np.zeros(count), np.zeros(count, np.int64)
     fell, outside = np.zeros(count, bool), np.zeros(count, np.int64)
     while alive.any():
-        situation = Situation(observation, info["distance"], info["episode_length"])
+        situation = Situation(observation, info["distance"], length)
         outside += alive & intervention.takes_over(situation, progress)
-        noise = rng.standard_normal((count, len(sigma)), np.float32)
-        action = policy_mean(params, observation.astype(np.float32), np) + sigma * noise
+        noise = 0.0 if deterministic else draw_noise(params, (count,), rng)
+        action = propose(params, observation.astype(np.float32), noise)
         observation, reward, terminated, truncated, info = env.step(action)
         total += alive * reward
         length += alive

@@ -12,15 +12,17 @@ from PIL import Image, ImageDraw, ImageFont
 from rich.console import Console
 
 from safeexplorer import envs
-from safeexplorer.checkpoint import load_latest, unflatten_like
+from safeexplorer.checkpoint import load_latest, under, unflatten_like
 from safeexplorer.interventions import SafeRegion, Situation
 from safeexplorer.learners import make_learner
-from safeexplorer.networks import Params, policy_mean
+from safeexplorer.networks import Params
+from safeexplorer.policy import Sizes, draw_noise, propose
 from safeexplorer.recovery import load_recovery
 from safeexplorer.rendering import Painter
 from safeexplorer.robot_commands import MAX_FPS, MOTION, picture_size, write_motion
 from safeexplorer.settings import Settings
-from safeexplorer.training import make_intervention, stored_settings
+from safeexplorer.training import stored_settings
+from safeexplorer.world import make_intervention
 
 TINT, TINT_SHARE = np.array([214, 40, 57], np.float32), 0.22  # of a frame in which the recovery acts
 FELL_SECONDS = 0.7  # a film of a fall ends on its last frame for so long
@@ -109,9 +111,8 @@ def play(folder: Path, settings: Settings, count: int, args: argparse.Namespace)
     for _ in range(count):
         situation = Situation(observation, info["distance"], info["episode_length"])
         outside = bool(intervention.takes_over(situation, progress)[0]) and args.recovery == "on"
-        action = policy_mean(params, observation.astype(np.float32), np)
-        if args.noise:
-            action = action + np.exp(params["log_std"]) * rng.standard_normal(action.shape, np.float32)
+        noise = draw_noise(params, (1,), rng) if args.noise else 0.0
+        action = propose(params, observation.astype(np.float32), noise)
         if outside:
             action = recovery.act(observation)
         qpos, distance = world.now.qpos[0].copy(), float(info["distance"][0])
@@ -126,9 +127,10 @@ def load_policy(folder: Path, settings: Settings) -> tuple[Params, float]:
         raise ValueError(f"{folder} has no checkpoint yet")
     arrays, state = found
     robot = envs.get_robot(settings.robot)
-    learner = make_learner(settings, np.random.default_rng(0), (robot.observation_size, robot.action_size))
-    under = {k.removeprefix("learner/"): v for k, v in arrays.items() if k.startswith("learner/")}
-    learner.set_state(unflatten_like(learner.get_state(), under))
+    learner = make_learner(
+        settings, np.random.default_rng(0), Sizes(robot.observation_size, robot.action_size)
+    )
+    learner.set_state(unflatten_like(learner.get_state(), under("learner/", arrays)))
     return learner.params, (state["update"] - 1) / settings.updates
 
 

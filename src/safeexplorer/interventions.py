@@ -13,7 +13,7 @@ from typing import NamedTuple, Protocol
 
 import numpy as np
 
-from safeexplorer.schedules import Schedule
+from safeexplorer.schedules import Schedule, constant
 
 
 class Situation(NamedTuple):
@@ -42,9 +42,20 @@ class NoIntervention:
 
 @dataclass(frozen=True)
 class SafeRegion:
-    """M = R(d) = {s : D(s) <= d}, d following the curriculum (Corollary 2). A NaN distance is outside."""
+    """M = R(d) = {s : D(s) <= d}, d following the curriculum (Corollary 2). A NaN distance is outside.
+
+    `radius` is a schedule or one number for all of training. `distance` says where D comes from, in an environment
+    of your own: a function of observations [E, n] -> [E], a key of `info`, or the name of a method.
+    """
 
     radius: Schedule
+    distance: Callable[[np.ndarray], np.ndarray] | str = "distance"
+
+    def __post_init__(self) -> None:
+        if not callable(self.radius):
+            if not isinstance(self.radius, int | float) or not 0 <= self.radius < float("inf"):
+                raise ValueError(f"radius is {self.radius!r}; allowed: a schedule or a number of at least 0")
+            object.__setattr__(self, "radius", constant(float(self.radius)))
 
     def takes_over(self, situation: Situation, progress: float) -> np.ndarray:
         return ~(situation.distance <= self.radius(progress))
@@ -68,3 +79,11 @@ class StateShield:
 
     def takes_over(self, situation: Situation, progress: float) -> np.ndarray:
         return np.asarray(self.engages(situation.observation), bool)
+
+
+@dataclass(frozen=True)
+class ReportedTakeovers:
+    """Nobody here takes over: the environment reports in `info` when someone else acted (see `dialects`)."""
+
+    def takes_over(self, situation: Situation, progress: float) -> np.ndarray:
+        return np.zeros(len(situation.step), bool)

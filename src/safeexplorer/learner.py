@@ -24,7 +24,8 @@ import optax
 from safeexplorer.diagnostics import DIAGNOSED_STEPS, importance_diagnostics
 from safeexplorer.labelling import Appraisal, label, stored_action
 from safeexplorer.methods import Method
-from safeexplorer.networks import Params, gaussian_entropy, gaussian_log_prob, mlp, value
+from safeexplorer.networks import Params, value
+from safeexplorer.policy import entropy, log_prob
 from safeexplorer.trajectory import Batch, Rollout, Segments
 
 # Recovery actions scored as the policy's (`unmasked`) can drift by more than exp holds; 20 is a ratio of 5e8.
@@ -64,6 +65,7 @@ class Losses(NamedTuple):
     entropy: Any
     approx_kl: Any
     clip_share: Any
+    policy_entropy: Any
 
 
 def optimizer(hyper: Hyperparameters) -> optax.GradientTransformation:
@@ -106,16 +108,16 @@ def loss_terms(params: Params, batch: Batch, method: Method, hyper: Hyperparamet
     used = acts | (batch.value_weight > 0)
     observation = jnp.where(used[:, None], batch.observation, 0.0)
     action = jnp.where(acts[:, None], batch.action, 0.0)
-    log_prob = gaussian_log_prob(action, mlp(params["actor"], observation), params["log_std"])
+    log_pi = log_prob(params, observation, action)
 
     advantage = normalised(batch.advantage, policy_steps)
-    log_ratio = jnp.where(batch.policy_weight > 0, log_prob - batch.log_prob, 0.0)
+    log_ratio = jnp.where(batch.policy_weight > 0, log_pi - batch.log_prob, 0.0)
     log_ratio = jnp.minimum(log_ratio, MAX_LOG_RATIO)
     ratio = jnp.exp(log_ratio)
     clipped = jnp.clip(ratio, 1.0 - hyper.clip, 1.0 + hyper.clip)
     surrogate = batch.policy_weight * jnp.minimum(ratio * advantage, clipped * advantage)
     if method.importance_cap is not None:
-        surrogate += importance_term(log_prob, batch, advantage, method.importance_cap)
+        surrogate += importance_term(log_pi, batch, advantage, method.importance_cap)
     count = policy_steps.sum()
     policy = -surrogate.sum() / jnp.where(count > 0, count, 1.0)
 
@@ -124,14 +126,18 @@ def loss_terms(params: Params, batch: Batch, method: Method, hyper: Hyperparamet
     critic = 0.5 * weighted_mean(error**2, batch.value_weight)
 
     norm = batch.imitation_norm.sum()
-    compat = -jnp.where(imitation != 0, imitation * log_prob, 0.0).sum() / jnp.where(norm > 0, norm, 1.0)
+    compat = -jnp.where(imitation != 0, imitation * log_pi, 0.0).sum() / jnp.where(norm > 0, norm, 1.0)
+    spread = entropy(params, observation)
+    if spread.ndim:
+        spread = weighted_mean(spread, policy_steps)
     return Losses(
         policy=policy,
         value=hyper.value_coefficient * critic,
         compat=hyper.lambda_compat * compat,
-        entropy=-hyper.entropy_coefficient * gaussian_entropy(params["log_std"]),
+        entropy=-hyper.entropy_coefficient * spread,
         approx_kl=weighted_mean(ratio - 1.0 - log_ratio, batch.policy_weight),
         clip_share=weighted_mean(jnp.abs(ratio - 1.0) > hyper.clip, batch.policy_weight),
+        policy_entropy=spread,
     )
 
 
@@ -143,12 +149,12 @@ def imitation_weight(batch: Batch, method: Method) -> Any:
     return batch.imitation_norm * gate
 
 
-def importance_term(log_prob: Any, batch: Batch, advantage: Any, cap: float) -> Any:
+def importance_term(log_pi: Any, batch: Batch, advantage: Any, cap: float) -> Any:
     """w_is sg(min(pi / mu, cap)) log pi A: truncated before exp, so that no ratio overflows."""
     counts = batch.importance_weight > 0
-    log_weight = jnp.where(counts, jnp.minimum(log_prob - batch.log_mu, math.log(cap)), 0.0)
+    log_weight = jnp.where(counts, jnp.minimum(log_pi - batch.log_mu, math.log(cap)), 0.0)
     weight = jax.lax.stop_gradient(jnp.exp(log_weight))
-    return batch.importance_weight * weight * jnp.where(counts, log_prob, 0.0) * advantage
+    return batch.importance_weight * weight * jnp.where(counts, log_pi, 0.0) * advantage
 
 
 def total_loss(params: Params, batch: Batch, method: Method, hyper: Hyperparameters) -> tuple[Any, Losses]:
@@ -159,11 +165,10 @@ def total_loss(params: Params, batch: Batch, method: Method, hyper: Hyperparamet
 
 def appraise(params: Params, rollout: Rollout, action: Any) -> Appraisal:
     """Values and log-probabilities of the whole rollout in one batch."""
-    mean = mlp(params["actor"], rollout.observation)
     return Appraisal(
         value=value(params["critic"], rollout.observation, rollout.recovering),
         next_value=value(params["critic"], rollout.next_observation, rollout.next_outside),
-        log_prob=gaussian_log_prob(action, mean, params["log_std"]),
+        log_prob=log_prob(params, rollout.observation, action),
     )
 
 
@@ -249,7 +254,7 @@ def summarise(
         "compat_loss": losses.compat,
         "approx_kl": losses.approx_kl,
         "clip_share": losses.clip_share,
-        "entropy": gaussian_entropy(state.params["log_std"]),
+        "entropy": losses.policy_entropy,
         "explained_variance": jnp.where(spread > 0, 1.0 - unexplained / spread, 0.0),
         "recovery_rate": rollout.recovering.mean(),
         "segments": count,

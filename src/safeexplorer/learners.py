@@ -11,6 +11,7 @@ from safeexplorer.constrained.learner import make_constrained
 from safeexplorer.learner import Hyperparameters, init_learner, make_learn
 from safeexplorer.methods import CONSTRAINED, Method
 from safeexplorer.networks import Params, init_actor_critic
+from safeexplorer.policy import Sizes
 from safeexplorer.settings import Settings
 from safeexplorer.trajectory import Rollout
 
@@ -62,10 +63,12 @@ class WeightedLearner:
         self.params = jax.device_get(self.state.params)
 
 
-def make_learner(settings: Settings, rng: np.random.Generator, sizes: tuple[int, int]) -> Learner:
-    """The learner of a run; `sizes` are those of observation and action."""
+def make_learner(settings: Settings, rng: np.random.Generator, sizes: Sizes) -> Learner:
+    """The learner of a run."""
     if settings.method in CONSTRAINED:
-        return make_constrained(settings, rng, *sizes)
+        return make_constrained(settings, rng, sizes.observation, sizes.action)
     method = settings.method_row()
-    params = init_actor_critic(rng, *sizes, settings.hidden, method.critic_heads)
+    params = init_actor_critic(
+        rng, sizes.observation, sizes.action, settings.hidden, method.critic_heads, sizes.choices
+    )
     return WeightedLearner(method, settings.hyperparameters(), params)

@@ -55,14 +55,20 @@ def relu_mlp(layers: Layers, x: Any, xp: Any = jnp) -> Any:
 
 
 def init_actor_critic(
-    rng: np.random.Generator, observation_size: int, action_size: int, hidden: tuple[int, ...], heads: int = 1
+    rng: np.random.Generator,
+    observation_size: int,
+    action_size: int,
+    hidden: tuple[int, ...],
+    heads: int = 1,
+    choices: int = 0,
 ) -> Params:
-    """Separate actor and critic; the mean starts near zero (gain 0.01), sigma at one."""
-    return {
-        "actor": init_mlp(rng, [observation_size, *hidden, action_size], 0.01),
-        "log_std": np.zeros(action_size, np.float32),
-        "critic": init_mlp(rng, [observation_size, *hidden, heads], 1.0),
-    }
+    """Separate actor and critic; the actor's output starts near zero (gain 0.01), sigma at one.
+
+    With `choices` the policy is categorical over so many, and has no sigma.
+    """
+    actor = init_mlp(rng, [observation_size, *hidden, choices or action_size], 0.01)
+    spread = {} if choices else {"log_std": np.zeros(action_size, np.float32)}
+    return {"actor": actor, **spread, "critic": init_mlp(rng, [observation_size, *hidden, heads], 1.0)}
 
 
 def policy_mean(params: Params, observation: Any, xp: Any = jnp) -> Any:

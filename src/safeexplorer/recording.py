@@ -7,17 +7,33 @@ import csv
 import io
 import json
 import os
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from pathlib import Path
-from typing import Any
+from typing import Any, Protocol
 
 import numpy as np
 
 from safeexplorer.accounting import Episode
-from safeexplorer.simulation import Simulation
 from safeexplorer.trajectory import Rollout
 
 LEAD_SECONDS = 2.0
+UNKNOWN_RATE = 50  # steps per second of an environment that does not say its own
+
+
+class Recorded(Protocol):
+    """What the records ask of the environment: the built-in robots give their whole state, others what they show."""
+
+    num_envs: int
+    metadata: dict[str, Any]
+    pose_name: str
+
+    def snapshot(self, ids: Sequence[int]) -> dict[str, np.ndarray]:
+        """Rows that describe robots `ids` now."""
+        ...
+
+    def pose(self) -> np.ndarray:
+        """[E, k] how the robots look now."""
+        ...
 
 
 class Table:
@@ -66,14 +82,14 @@ class ExitLog:
     """A bounded sample of first exits from the region: so many per update, uniformly (reservoir sampling).
 
     `exits.bin` holds records of the type described in `exits.json`: update, step, robot, radius and the full
-    simulator state, from which the recovery can be replayed.
+    simulator state, from which the recovery can be replayed (the observation, where states cannot be taken).
     """
 
     HEAD = [("update", "<i8"), ("step", "<i8"), ("robot", "<i8"), ("radius", "<f8")]
 
-    def __init__(self, folder: Path, env: Simulation, per_update: int, offset: int = 0):
+    def __init__(self, folder: Path, env: Recorded, per_update: int, offset: int = 0):
         self.env, self.per_update = env, per_update
-        state = [(k, v.dtype.str, v.shape[1:]) for k, v in env.get_state().items()]
+        state = [(k, v.dtype.str, v.shape[1:]) for k, v in env.snapshot([0]).items()]
         self.dtype = np.dtype([*self.HEAD, *((f"state/{name}", kind, shape) for name, kind, shape in state)])
         description = [
             [name, self.dtype[name].base.str, list(self.dtype[name].shape)] for name in self.dtype.names
@@ -97,7 +113,7 @@ class ExitLog:
                 self.kept[place] = self._record(step, robot)
 
     def _record(self, step: int, robot: int) -> tuple:
-        state = self.env.get_state([robot])
+        state = self.env.snapshot([robot])
         return (self.update, step, robot, self.radius, *(array[0] for array in state.values()))
 
     def finish(self) -> None:
@@ -127,29 +143,30 @@ def exit_states(records: np.ndarray) -> dict[str, np.ndarray]:
 
 
 class BlackBox:
-    """The last two seconds before each fall: poses, actions, who acted and the distance, as `falls/<n>.npz`.
+    """The last two seconds before each fall: poses (or observations), actions, who acted and the distance, as
+    `falls/<n>.npz`.
 
     The first `kept` falls and the latest `kept` are on disk; what lies between is dropped.
     """
 
-    def __init__(self, folder: Path, env: Simulation, rollout_steps: int, kept: int):
-        self.folder, self.env, self.kept = folder, env, kept
-        self.rate = env.metadata["render_fps"]
+    def __init__(self, folder: Path, env: Recorded, action_size: int, rollout_steps: int, kept: int):
+        self.folder, self.kept = folder, kept
+        self.rate = env.metadata.get("render_fps") or UNKNOWN_RATE
         self.lead = round(LEAD_SECONDS * self.rate)
         shape = (self.lead + rollout_steps, env.num_envs)
         self.history = {
-            "qpos": np.zeros((*shape, env.model.nq)),
-            "action": np.zeros((*shape, env.model.nu), np.float32),
+            env.pose_name: np.zeros((*shape, env.pose().shape[1])),
+            "action": np.zeros((*shape, action_size), np.float32),
             "recovering": np.zeros(shape, bool),
             "distance": np.zeros(shape),
         }
-        self._qpos = self.history["qpos"]
+        self._pose, self._poses = env.pose, self.history[env.pose_name]
         self.count = 0
         folder.mkdir(exist_ok=True)
 
     def before_step(self, step: int) -> None:
         """Note the pose in which this step begins."""
-        self._qpos[self.lead + step] = self.env.now.qpos
+        self._poses[self.lead + step] = self._pose()
 
     def finish(
         self, rollout: Rollout, distances: np.ndarray, episodes: list[Episode], radius: float | None
@@ -158,7 +175,7 @@ class BlackBox:
         for name, array in (
             ("action", rollout.action),
             ("recovering", rollout.recovering),
-            ("distance", distances),
+            ("distance", np.where(np.isnan(distances), -1.0, distances)),  # -1: there is none
         ):
             self.history[name][self.lead :] = array
         fallen = [episode for episode in episodes if episode.fell]

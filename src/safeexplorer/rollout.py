@@ -11,8 +11,10 @@ from typing import Any, Protocol
 import numpy as np
 from gymnasium.vector import AutoresetMode, VectorEnv
 
+from safeexplorer.checkpoint import under
 from safeexplorer.interventions import Intervention, Situation
-from safeexplorer.networks import Params, policy_mean
+from safeexplorer.networks import Params
+from safeexplorer.policy import draw_noise, propose
 from safeexplorer.trajectory import Rollout
 
 
@@ -53,7 +55,8 @@ class Collector:
         self.env, self.recovery, self.intervention = env, recovery, intervention
         self.steps, self.sampled, self.observer = rollout_steps, sampled, observer
         shape = (rollout_steps, env.num_envs)
-        n, m = env.single_observation_space.shape[0], env.single_action_space.shape[0]
+        n = env.single_observation_space.shape[0]
+        m = (env.single_action_space.shape or (1,))[0]  # a choice is one number
         self.distances = np.zeros(shape)  # [T, E] D(s_t)
         self._observation = np.zeros((rollout_steps + 1, env.num_envs, n), np.float32)
         self._next_observation = np.zeros((*shape, n), np.float32)
@@ -74,7 +77,7 @@ class Collector:
     def collect(self, params: Params, progress: float, rng: np.random.Generator) -> Rollout:
         """T steps under the mixed policy. The arrays of the result are reused by the next call."""
         takes_over, env = self.intervention.takes_over, self.env
-        noise = rng.standard_normal(self._proposed.shape, np.float32) * np.exp(params["log_std"])
+        noise = draw_noise(params, self._proposed.shape[:2], rng)
         open_before = self.open
         self._log_density.fill(0.0)
         for t in range(self.steps):
@@ -82,7 +85,7 @@ class Collector:
             observation[:] = self.observation
             situation = Situation(self.observation, self.distance, self.step)
             outside = self._outside[t] = takes_over(situation, progress)
-            proposed = np.add(policy_mean(params, observation, np), noise[t], out=self._proposed[t])
+            proposed = self._proposed[t] = propose(params, observation, noise[t])
             action = self._action[t]
             action[:] = proposed
             self.distances[t] = self.distance
@@ -94,6 +97,8 @@ class Collector:
             self._terminated[t], self._truncated[t] = terminated, truncated
             self.observation, self.distance = after, self._distance_of(info)
             self.step = self.step + 1
+            if "intervention" in info:
+                outside = self._note_takeovers(t, info)
             open_before = outside
             if "final_obs" in info:
                 open_before = outside & ~(terminated | truncated)
@@ -118,6 +123,13 @@ class Collector:
             )
         else:
             self._action[t, robots] = self.recovery.act(self.observation[robots])
+
+    def _note_takeovers(self, t: int, info: dict[str, Any]) -> np.ndarray:
+        """Someone in the environment acted instead of the action it was sent: a recovery step, whoever it was."""
+        taken = info["intervention"]
+        self._action[t, taken] = info["executed_action"][taken]
+        self._outside[t] |= taken
+        return self._outside[t]
 
     def _end_episodes(self, t: int, info: dict[str, Any], progress: float) -> None:
         """Keep the last observation of episodes that ended at t; a fall on the last allowed step is a fall."""
@@ -163,7 +175,7 @@ class Collector:
         """Where the robots are: everything that the next rollout depends on."""
         own = {
             "observation": self.observation,
-            "distance": self.distance,
+            "distance_bits": self.distance.view(np.int64),  # NaN, outside every region, may be saved too
             "step": self.step,
             "open": self.open,
         }
@@ -171,14 +183,12 @@ class Collector:
         memory = self.recovery.get_state() if self.recovery is not None else {}
         return own | world | {f"recovery/{name}": array for name, array in memory.items()}
 
-    def set_state(self, state: dict[str, np.ndarray]) -> None:
-        """Go on from a state taken by `get_state`."""
-        self.observation, self.distance = state["observation"], state["distance"]
-        self.step, self.open = state["step"].copy(), state["open"]
-        self.env.set_state(_under("world/", state))
+    def set_state(self, state: dict[str, np.ndarray]) -> bool:
+        """Go on from a state taken by `get_state`; False where the environment could only begin new episodes."""
         if self.recovery is not None:
-            self.recovery.set_state(_under("recovery/", state))
-
-
-def _under(prefix: str, state: dict[str, np.ndarray]) -> dict[str, np.ndarray]:
-    return {name.removeprefix(prefix): array for name, array in state.items() if name.startswith(prefix)}
+            self.recovery.set_state(under("recovery/", state))
+        if self.env.set_state(under("world/", state)) is False:
+            return False
+        self.observation, self.distance = state["observation"], state["distance_bits"].view(np.float64)
+        self.step, self.open = state["step"].copy(), state["open"]
+        return True

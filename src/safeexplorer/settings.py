@@ -32,7 +32,7 @@ def setting(default: Any, help: str, **extra: Any) -> Any:
 class Settings:
     """Every number of a training run. The defaults are the paper's; None means the robot's or the method's own."""
 
-    robot: str = setting("half_cheetah", "which robot to train")
+    robot: str | None = setting("half_cheetah", "which robot to train; None: an environment of your own")
     method: str = setting("safeexplorer", "a row of the method table (see `safeexplorer methods`)")
     seed: int = setting(1, "seed of everything random in the run")
     steps: int | None = setting(
@@ -99,16 +99,9 @@ class Settings:
 
     def resolved(self) -> Settings:
         """Checked, with the robot's and the method's own values filled in."""
-        robot = get_robot(self.robot)
-        own = {name: value for name, value in method_defaults(self).items() if getattr(self, name) is None}
-        settings = replace(
-            self,
-            **own,
-            steps=robot.budget if self.steps is None else self.steps,
-            initial_radius=robot.initial_radius if self.initial_radius is None else self.initial_radius,
-            max_radius=robot.max_radius if self.max_radius is None else self.max_radius,
-            hidden=tuple(self.hidden),
-        )
+        own = method_defaults(self) | robot_defaults(self)
+        missing = {name: value for name, value in own.items() if getattr(self, name) is None}
+        settings = replace(self, **missing, hidden=tuple(self.hidden))
         check(settings)
         return settings
 
@@ -140,6 +133,14 @@ def method_defaults(settings: Settings) -> dict[str, Any]:
         return PPO_DEFAULTS
     robots = settings.num_envs if settings.num_envs in range(1, CONSTRAINED_EPOCH) else 1
     return CONSTRAINED_DEFAULTS | {"rollout_steps": CONSTRAINED_EPOCH // robots}
+
+
+def robot_defaults(settings: Settings) -> dict[str, Any]:
+    """What a setting left at None is for this robot; nobody knows for an environment of the caller's own."""
+    if settings.robot is None:
+        return {}
+    robot = get_robot(settings.robot)
+    return {"steps": robot.budget, "initial_radius": robot.initial_radius, "max_radius": robot.max_radius}
 
 
 def from_dict(values: dict[str, Any]) -> Settings:
@@ -184,6 +185,7 @@ NON_NEGATIVE_NUMBERS = [
     "multiplier_start",
 ]
 SHARES = ["gamma", "gae_lambda"]
+RADII = ["initial_radius", "max_radius"]
 
 
 def check(settings: Settings) -> None:
@@ -200,14 +202,19 @@ def check(settings: Settings) -> None:
     def integer(name: str) -> bool:
         return isinstance(getattr(settings, name), int) and not isinstance(getattr(settings, name), bool)
 
+    def given(names: list[str]) -> list[str]:
+        """Radii of the settings are not read where the caller brings a region."""
+        own = settings.robot is None
+        return [name for name in names if not (own and name in RADII and getattr(settings, name) is None)]
+
     get_method(settings.method)
     for name in POSITIVE_INTEGERS:
         demand(name, integer(name) and getattr(settings, name) >= 1, "a whole number of at least 1")
     for name in NON_NEGATIVE_INTEGERS:
         demand(name, integer(name) and getattr(settings, name) >= 0, "a whole number of at least 0")
-    for name in POSITIVE_NUMBERS:
+    for name in given(POSITIVE_NUMBERS):
         demand(name, number(name) and getattr(settings, name) > 0, "a number above 0")
-    for name in NON_NEGATIVE_NUMBERS:
+    for name in given(NON_NEGATIVE_NUMBERS):
         demand(name, number(name) and getattr(settings, name) >= 0, "a number of at least 0")
     for name in SHARES:
         demand(name, number(name) and 0 <= getattr(settings, name) <= 1, "a number from 0 to 1")

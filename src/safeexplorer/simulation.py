@@ -248,6 +248,12 @@ class Simulation(VectorEnv):
             **{name: memory[rows] for name, memory in self._memory.items()},
         }
 
+    snapshot, pose_name = get_state, "qpos"  # what the records keep of an exit and of a fall
+
+    def pose(self) -> np.ndarray:
+        """qpos, [E, nq], live."""
+        return self.now.qpos
+
     def set_state(self, state: Mapping[str, np.ndarray], ids: Sequence[int] | None = None) -> None:
         """Put rows from `get_state`, of this batch or another, into robots `ids` (default: all)."""
         rows = np.arange(self.num_envs) if ids is None else np.asarray(ids, int)

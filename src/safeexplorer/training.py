@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import sys
 import time
 from collections import deque
 from collections.abc import Callable
@@ -11,7 +12,6 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from safeexplorer import envs
 from safeexplorer.accounting import Counts, Episode, Ledger
 from safeexplorer.checkpoint import (
     checkpoints,
@@ -21,22 +21,22 @@ from safeexplorer.checkpoint import (
     load_latest,
     restore_generator,
     save_checkpoint,
+    under,
     unflatten_like,
 )
 from safeexplorer.evaluation import Evaluation, evaluate
 from safeexplorer.interruption import Stopped, stop_requests
-from safeexplorer.interventions import Intervention, JumpStart, NoIntervention, SafeRegion
+from safeexplorer.interventions import SafeRegion
 from safeexplorer.learners import make_learner
+from safeexplorer.methods import CONSTRAINED, METHODS
 from safeexplorer.networks import Params
 from safeexplorer.provenance import provenance
 from safeexplorer.recording import BlackBox, ExitLog, Recorder, Table
-from safeexplorer.recovery import load_recovery
 from safeexplorer.reroll import Reroller
-from safeexplorer.rollout import Collector
-from safeexplorer.schedules import linear, make_schedule
 from safeexplorer.settings import Settings, difference, from_dict
 from safeexplorer.summary import TRAILING, summarise_run
 from safeexplorer.trajectory import Rollout
+from safeexplorer.world import World, robot_world
 
 LEARNER_COLUMNS = [
     "recovery_rate",
@@ -73,44 +73,43 @@ class Streams(NamedTuple):
     record: np.random.Generator
 
 
+def seeds(seed: int) -> list[np.random.SeedSequence]:
+    """Of the first parameters, of the robots and of the streams."""
+    return np.random.SeedSequence(seed).spawn(2 + len(Streams._fields))
+
+
+def initial_generator(seed: int) -> np.random.Generator:
+    """From which the first parameters of a run are drawn."""
+    return np.random.default_rng(seeds(seed)[0])
+
+
 class Training:
     """One run: the robots, the learner, the counts, and the files in its folder."""
 
-    def __init__(self, settings: Settings, folder: Path):
+    def __init__(self, settings: Settings, folder: Path, world: World | None = None):
         self.settings, self.folder, self.method = settings, folder, settings.method_row()
-        init_seed, env_seed, *children = np.random.SeedSequence(settings.seed).spawn(5)
+        _, env_seed, *children = seeds(settings.seed)
+        self.env_seed = int(env_seed.generate_state(1, np.uint64)[0])
         self.streams = Streams(*(np.random.default_rng(child) for child in children))
-        self.env = envs.make(
-            settings.robot,
-            settings.num_envs,
-            threads=settings.threads,
-            action_noise=settings.action_noise,
-        )
-        self.intervention = make_intervention(settings)
-        self.recovery = load_recovery(settings.recovery, self.env.robot) if self.method.intervenes else None
-        if self.method.sampled_recovery and self.recovery is not None and not self.recovery.has_density:
-            raise ValueError(
-                f"recovery is {self.recovery.name!r}, which has no density; method {settings.method!r} samples from one"
-            )
-        self.collector = Collector(
+        self.owns_world = world is None
+        self.world = world = robot_world(settings) if world is None else world
+        self.env, self.intervention, self.recovery = world.env, world.intervention, world.recovery
+        check_fit(settings, world)
+        self.collector = world.make_collector(
             self.env,
             self.recovery,
             self.intervention,
             settings.rollout_steps,
             sampled=self.method.sampled_recovery,
         )
-        self.collector.reset(int(env_seed.generate_state(1, np.uint64)[0]))
-        self.ledger = Ledger(settings.num_envs)
+        self.collector.reset(self.env_seed)
+        self.ledger = Ledger(self.env.num_envs)
         self.trailing: deque[float] = deque(maxlen=TRAILING)
         self.update = 0
         self.seconds = 0.0
-        sizes = self.env.single_observation_space.shape[0], self.env.single_action_space.shape[0]
-        self.learner = make_learner(settings, np.random.default_rng(init_seed), sizes)
+        self.learner = make_learner(settings, initial_generator(settings.seed), world.sizes)
         many = settings.analytic_samples > 1
         self.reroller = Reroller(self.env, settings.analytic_samples, settings.gamma) if many else None
-        self.evaluation_env = (
-            envs.make(settings.robot, settings.eval_episodes) if settings.eval_every else None
-        )
 
     @property
     def params(self) -> Params:
@@ -174,7 +173,7 @@ class Training:
         }
         self.metrics.append(row)
         self.episodes.append(*(e._asdict() | {"fell": int(e.fell)} for e in episodes))
-        if self.evaluation_env is not None and self.update % self.settings.eval_every == 0:
+        if self.world.evaluation_env is not None and self.update % self.settings.eval_every == 0:
             self.evaluate(row, progress)
         return row
 
@@ -183,7 +182,7 @@ class Training:
         for deterministic in (False, True):
             seed = int(np.random.SeedSequence([self.settings.seed, self.update]).generate_state(1)[0])
             result = evaluate(
-                self.params, self.evaluation_env, self.intervention, progress, seed, deterministic
+                self.params, self.world.evaluation_env, self.intervention, progress, seed, deterministic
             )
             mixed = row["return_trailing"]
             gap = None if mixed is None else mixed - result.total_return
@@ -211,7 +210,11 @@ class Training:
         )
         self.exits = ExitLog(self.folder, self.env, self.settings.exits_per_update, offsets.get("exits", 0))
         self.black_box = BlackBox(
-            self.folder / "falls", self.env, self.settings.rollout_steps, self.settings.falls_kept
+            self.folder / "falls",
+            self.env,
+            self.world.sizes.action,
+            self.settings.rollout_steps,
+            self.settings.falls_kept,
         )
         self.collector.observer = Recorder(
             self.exits, self.black_box, self.reroller.note if self.reroller is not None else None
@@ -257,54 +260,74 @@ class Training:
         if changed:
             raise ValueError(f"{self.folder} was started with other settings: " + "; ".join(changed))
         self.open_files(state["offsets"])
-        template = self._arrays() | {"trailing": arrays["trailing"]}
-        restored = unflatten_like(template, arrays)
-        self.learner.set_state(restored["learner"])
-        self.collector.set_state(restored["collector"])
-        self.ledger.set_state(restored["ledger"])
-        self.black_box.set_state(restored["black_box"])
-        self.trailing.extend(restored["trailing"].tolist())
+        parts = {"learner": self.learner, "ledger": self.ledger, "black_box": self.black_box}
+        for name, part in parts.items():
+            part.set_state(unflatten_like(part.get_state(), under(f"{name}/", arrays)))
+        self.trailing.extend(arrays["trailing"].tolist())
+        if not self.collector.set_state(under("collector/", arrays)):
+            self.begin_anew(state["update"])
         for name, rng in self.streams._asdict().items():
             restore_generator(rng, state["streams"][name])
         self.update, self.seconds = state["update"], state["seconds"]
 
+    def begin_anew(self, update: int) -> None:
+        """Where an environment cannot be put back into the middle of its episodes, new ones begin."""
+        self.collector.reset(self.env_seed + update)
+        self.ledger.cut()
+        print(
+            "the environment cannot be put back where it was: the run goes on with new episodes, "
+            "not bit for bit as it would have",
+            file=sys.stderr,
+        )
+
     def close(self) -> None:
         for file in self.files().values():
             file.close()
-        self.env.close()
+        if self.owns_world:
+            self.env.close()
 
 
-def make_intervention(settings: Settings) -> Intervention:
-    """Who acts when, from the settings."""
-    if not settings.method_row().intervenes:
-        return NoIntervention()
-    if settings.intervention == "jump_start":
-        return JumpStart(linear(settings.handoff, -settings.handoff))
-    return SafeRegion(
-        make_schedule(settings.schedule, settings.initial_radius, settings.max_radius, settings.fraction)
-    )
+def check_fit(settings: Settings, world: World) -> None:
+    """Refuse what this world cannot do."""
+    recovery, method = world.recovery, settings.method_row()
+    if method.sampled_recovery and recovery is not None and not recovery.has_density:
+        raise ValueError(
+            f"recovery is {recovery.name!r}, which has no density; method {settings.method!r} samples from one"
+        )
+    if settings.method in CONSTRAINED and world.sizes.choices:
+        raise ValueError(
+            f"method is {settings.method!r}; allowed with discrete actions: {', '.join(METHODS)}"
+        )
+    if settings.robot is None:
+        for name in ("analytic_samples", "action_noise"):
+            value, default = getattr(settings, name), getattr(Settings, name)
+            if value != default:
+                raise ValueError(f"{name} is {value}; allowed with an environment of your own: {default}")
 
 
 def train(
     settings: Settings,
     folder: Path,
-    watch: Callable[[Training, dict[str, Any]], None] = lambda run, row: None,
+    watch: Callable[[Training, dict[str, Any]], Any] = lambda run, row: None,
+    world: World | None = None,
+    learner_state: Any = None,
 ) -> Training:
-    """Run to the end, from the start or from the last checkpoint in `folder`.
+    """Run to the end, from the start or from the last checkpoint in `folder`; on a built-in robot or on `world`.
 
-    SIGTERM and SIGINT finish the update in hand, save and raise `Stopped`.
+    SIGTERM and SIGINT, and a `watch` that returns False, finish the update in hand, save and raise `Stopped`.
+    A new run starts from `learner_state` (of `Learner.get_state`) where it is given.
     """
     settings = settings.resolved()
     with exclusive(folder), stop_requests() as asked_to_stop:
-        run = open_run(settings, folder)
+        run = open_run(settings, folder, world, learner_state)
         try:
             while run.update < settings.updates:
                 row = run.run_update()
                 last = run.update == settings.updates
-                if last or asked_to_stop.is_set() or run.update % settings.checkpoint_every == 0:
+                stop = watch(run, row) is False or asked_to_stop.is_set()
+                if last or stop or run.update % settings.checkpoint_every == 0:
                     run.save()
-                watch(run, row)
-                if asked_to_stop.is_set() and not last:
+                if stop and not last:
                     raise Stopped(f"stopped after update {run.update} of {settings.updates}")
             write_summary(run)
         finally:
@@ -312,11 +335,15 @@ def train(
     return run
 
 
-def open_run(settings: Settings, folder: Path) -> Training:
+def open_run(
+    settings: Settings, folder: Path, world: World | None = None, learner_state: Any = None
+) -> Training:
     """A new run, or the one in `folder` as its last whole checkpoint left it."""
-    run = Training(settings, folder)
+    run = Training(settings, folder, world)
     found = load_latest(folder / "checkpoints")
     if found is None:
+        if learner_state is not None:
+            run.learner.set_state(learner_state)
         run.open_files({})
         facts = {"settings": settings.as_dict(), "updates": settings.updates, "provenance": provenance()}
         facts["recovery"] = (

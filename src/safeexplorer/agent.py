@@ -1,0 +1,304 @@
+"""`SafeExplorer`: the method as a class, for any Gymnasium environment and any controller."""
+
+from __future__ import annotations
+
+import json
+import os
+import tempfile
+from collections.abc import Callable, Sequence
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import gymnasium
+import numpy as np
+from gymnasium.spaces import Box, Discrete
+from gymnasium.vector import VectorEnv
+
+from safeexplorer.checkpoint import flatten, under, unflatten_like
+from safeexplorer.display import TrainingDisplay
+from safeexplorer.environments import Environments, sizes_of, vectorise
+from safeexplorer.envs import ROBOTS
+from safeexplorer.interruption import Stopped
+from safeexplorer.interventions import Intervention, NoIntervention, ReportedTakeovers, SafeRegion
+from safeexplorer.learners import make_learner
+from safeexplorer.policy import draw_noise, propose
+from safeexplorer.recovery import load_recovery
+from safeexplorer.recovery.foreign import as_recovery, interface_between
+from safeexplorer.settings import Settings, from_dict
+from safeexplorer.simulation import Simulation
+from safeexplorer.training import Training, check_fit, initial_generator, train
+from safeexplorer.world import World, robot_world
+
+Callback = Callable[["SafeExplorer", dict[str, Any]], bool | None]
+FORMAT = 1  # of saved agents
+EVAL_EVERY = 4  # updates, where an eval_env is given and nothing else is said
+
+
+class SafeExplorer:
+    """PPO that stays correct while a recovery policy acts.
+
+        agent = SafeExplorer("MyRobot-v0", recovery=my_controller,
+                             region=SafeRegion(distance=my_distance, radius=linear(0.05, 0.4)), seed=1)
+        agent.learn(total_timesteps=1_000_000)
+        action, _ = agent.predict(observation, deterministic=True)
+
+    env: an id, a `gymnasium.Env`, a list of factories, a `VectorEnv` in any autoreset mode or an SB3 `VecEnv`.
+    recovery: a callable [k, n] -> [k, m], anything with SB3's `predict`, an .onnx file, a shipped recovery by name.
+    region: where the policy acts; or `intervention`, any object with `takes_over(situation, progress)`.
+    method: a row of the method table. `settings`: any other field of `Settings`, such as gamma=0.98.
+    """
+
+    def __init__(
+        self,
+        env: Any,
+        recovery: Any = None,
+        region: SafeRegion | None = None,
+        *,
+        method: str = "safeexplorer",
+        intervention: Intervention | None = None,
+        seed: int = 1,
+        num_envs: int = 4,
+        eval_env: Any = None,
+        **settings: Any,
+    ):
+        if region is not None and intervention is not None:
+            raise ValueError("region and intervention are both given; allowed: one of them")
+        robot, env = robot_of(env)
+        given = {"robot": robot, "method": method, "seed": seed, "num_envs": num_envs} | settings
+        if eval_env is not None:
+            given.setdefault("eval_every", EVAL_EVERY)
+        self.settings = from_dict(given)
+        self.world = make_world(self.settings, env, recovery, intervention or region, eval_env)
+        self.settings = replace(self.settings, num_envs=self.world.env.num_envs)
+        probe = self._settings_for(self.settings.steps or 2**40)
+        check_fit(probe, self.world)
+        self.observation_space = self.world.env.single_observation_space
+        self.action_space = self.world.env.single_action_space
+        self.learner = make_learner(probe, initial_generator(seed), self.world.sizes)
+        self._begin()
+
+    def _begin(self) -> None:
+        self.num_timesteps = 0
+        self.summary: dict[str, Any] | None = None
+        self._rng = np.random.default_rng([self.settings.seed, 1])
+
+    def _settings_for(self, steps: int) -> Settings:
+        return replace(self.settings, steps=steps).resolved()
+
+    # -- learning ------------------------------------------------------------------------------------------
+
+    def learn(
+        self,
+        total_timesteps: int,
+        callback: Callback | Sequence[Callback] = (),
+        folder: str | os.PathLike | None = None,
+        progress_bar: bool = False,
+    ) -> SafeExplorer:
+        """Train for so many environment steps; again, and it goes on from where it is with a new curriculum.
+
+        `folder` keeps the run as `safeexplorer train` does: settings, metrics, episodes, falls, checkpoints. If it
+        holds the unfinished run of the same settings, that run is continued; without a folder nothing is kept.
+        Each callback is called after every update with the agent and its row of metrics; False stops the training.
+        """
+        if self.world is None:
+            raise ValueError("this agent was loaded without an environment; load it with env=... to train on")
+        settings = self._settings_for(total_timesteps)
+        callbacks = [callback] if callable(callback) else list(callback)
+        if folder is not None:
+            return self._learn(settings, Path(folder), callbacks, progress_bar)
+        with tempfile.TemporaryDirectory() as temporary:
+            return self._learn(settings, Path(temporary), callbacks, progress_bar)
+
+    def _learn(
+        self, settings: Settings, folder: Path, callbacks: list[Callback], progress_bar: bool
+    ) -> SafeExplorer:
+        stopped_here = False
+        label = f"{settings.robot or 'training'} {settings.method} seed {settings.seed}"
+        display = TrainingDisplay(label, settings.updates * settings.batch_size) if progress_bar else None
+
+        def watch(run: Training, row: dict[str, Any]) -> bool:
+            nonlocal stopped_here
+            self.learner, self.num_timesteps = run.learner, int(row["steps"])
+            if display is not None:
+                display(run, row)
+            answers = [callback(self, row) for callback in callbacks]
+            stopped_here = any(answer is False for answer in answers)
+            return not stopped_here
+
+        try:
+            if display is not None:
+                display.__enter__()
+            run = train(settings, folder, watch, self.world, self.learner.get_state())
+            self.learner, self.num_timesteps = run.learner, run.update * settings.batch_size
+            self.summary = json.loads((folder / "summary.json").read_text())
+        except Stopped:
+            if not stopped_here:
+                raise
+        finally:
+            if display is not None:
+                display.__exit__(None, None, None)
+        return self
+
+    # -- acting --------------------------------------------------------------------------------------------
+
+    def predict(
+        self,
+        observation: np.ndarray,
+        state: Any = None,
+        episode_start: Any = None,
+        deterministic: bool = False,
+    ) -> tuple[np.ndarray, Any]:
+        """The policy's action within the bounds, for one observation [n] or many [k, n]; `state` passes through."""
+        observation = np.asarray(observation, np.float32)
+        size = self.observation_space.shape[0]
+        if observation.shape[-1:] != (size,) or observation.ndim > 2:
+            raise ValueError(f"observation has shape {observation.shape}; allowed: ({size},) or (k, {size})")
+        if not np.isfinite(observation).all():
+            raise ValueError("observation holds a number that is not finite; no action follows from it")
+        rows = observation.reshape(-1, size)
+        noise = 0.0 if deterministic else draw_noise(self.learner.params, (len(rows),), self._rng)
+        action = self._in_space(propose(self.learner.params, rows, noise))
+        return (action[0] if observation.ndim == 1 else action), state
+
+    def _in_space(self, rows: np.ndarray) -> np.ndarray:
+        space = self.action_space
+        if isinstance(space, Discrete):
+            return rows[:, 0].astype(np.int64) + space.start
+        return np.clip(rows, space.low, space.high).astype(space.dtype)
+
+    # -- saving --------------------------------------------------------------------------------------------
+
+    def save(self, path: str | os.PathLike) -> Path:
+        """One file with the policy, the optimiser and the settings; functions of yours are not in it."""
+        path = with_suffix(path)
+        facts = {
+            "format": FORMAT,
+            "settings": self.settings.as_dict(),
+            "num_timesteps": self.num_timesteps,
+            "spaces": [describe(self.observation_space), describe(self.action_space)],
+        }
+        text = np.frombuffer(json.dumps(facts).encode(), np.uint8)
+        temporary = path.with_name(f".{path.name}.{os.getpid()}")
+        with open(temporary, "wb") as file:
+            np.savez(file, facts=text, **flatten({"learner": self.learner.get_state()}))
+            file.flush()
+            os.fsync(file.fileno())
+        os.replace(temporary, path)
+        return path
+
+    @classmethod
+    def load(cls, path: str | os.PathLike, env: Any = None, **arguments: Any) -> SafeExplorer:
+        """A saved agent. It can `predict`; to `learn` on, give it the environment, recovery and region again."""
+        path = with_suffix(path)
+        if not path.is_file():
+            raise ValueError(f"there is no saved agent at {path}")
+        try:
+            with np.load(path, allow_pickle=False) as file:
+                arrays = {name: file[name] for name in file.files}
+            facts = json.loads(arrays["facts"].tobytes())
+            spaces = [space_of(text) for text in facts["spaces"]]
+        except (KeyError, ValueError, OSError) as error:
+            raise ValueError(f"{path} is no saved agent: {error}") from error
+        stored = facts["settings"]
+        if env is None:
+            agent = cls.__new__(cls)
+            agent.world, agent.settings = None, from_dict(stored)
+            agent.observation_space, agent.action_space = spaces
+            settings = agent._settings_for(agent.settings.steps or 2**40)
+            agent.learner = make_learner(settings, np.random.default_rng(0), sizes_of(*spaces))
+            agent._begin()
+        else:
+            brought = ("robot", "recovery", "intervention")  # by the caller, again
+            own = {name: value for name, value in stored.items() if name not in brought}
+            agent = cls(env, **own | arguments)
+            if [agent.observation_space, agent.action_space] != spaces:
+                raise ValueError(f"{path} was trained on other spaces: {spaces[0]} and {spaces[1]}")
+        state = unflatten_like(agent.learner.get_state(), under("learner/", arrays))
+        agent.learner.set_state(state)
+        agent.num_timesteps = facts["num_timesteps"]
+        return agent
+
+
+# -- the world of an agent ---------------------------------------------------------------------------------
+
+
+def robot_of(env: Any) -> tuple[str | None, Any]:
+    """The built-in robot that `env` names, if it does, and what is left of `env` then."""
+    if isinstance(env, Simulation):
+        return env.robot.name, env
+    for robot in ROBOTS.values():
+        if env in (robot.name, robot.env_id):
+            return robot.name, None
+    return None, env
+
+
+def make_world(
+    settings: Settings, env: Any, recovery: Any, intervention: Intervention | None, eval_env: Any
+) -> World:
+    """From what the caller gave; what was left out of a built-in robot is the robot's own."""
+    if settings.robot is None:
+        return own_world(settings, env, recovery, intervention, eval_env)
+    world = robot_world(settings.resolved())
+    if isinstance(env, VectorEnv):
+        world.env = env
+    if settings.method_row().intervenes:
+        world.intervention = intervention or world.intervention
+        if recovery is not None:
+            world.recovery = load_recovery(recovery, world.env.robot)
+    return world
+
+
+def own_world(
+    settings: Settings, env: Any, recovery: Any, intervention: Intervention | None, eval_env: Any
+) -> World:
+    """An environment of the caller's own."""
+    distance = getattr(intervention, "distance", None)
+    vector = Environments(vectorise(env, settings.num_envs), distance)
+    if settings.eval_every and eval_env is None and not isinstance(env, str):
+        raise ValueError(f"eval_every is {settings.eval_every}; allowed without an eval_env: 0")
+    judge = None
+    if settings.eval_every:
+        judge = Environments(
+            vectorise(env if eval_env is None else eval_env, settings.eval_episodes), distance
+        )
+    method = settings.method_row()
+    if not method.intervenes:
+        return World(vector, NoIntervention(), None, judge)
+    if intervention is None:
+        raise ValueError(
+            f"method {method.name!r} needs to know where the policy acts: region=SafeRegion(...) or intervention=..."
+        )
+    if recovery is None and not isinstance(intervention, ReportedTakeovers):
+        raise ValueError(
+            f"method {method.name!r} needs a recovery; allowed: a callable, an SB3 model, an .onnx file"
+        )
+    interface = interface_between(
+        "the environment", vector.single_observation_space, vector.single_action_space
+    )
+    checked = None if recovery is None else as_recovery(recovery, interface)
+    return World(vector, intervention, checked, judge)
+
+
+# -- files -------------------------------------------------------------------------------------------------
+
+
+def with_suffix(path: str | os.PathLike) -> Path:
+    path = Path(path)
+    return path if path.suffix == ".npz" else path.with_name(path.name + ".npz")
+
+
+def describe(space: gymnasium.Space) -> dict[str, Any]:
+    """A space as plain values."""
+    if isinstance(space, Discrete):
+        return {"kind": "discrete", "n": int(space.n), "start": int(space.start)}
+    bounds = {"low": [repr(float(x)) for x in space.low], "high": [repr(float(x)) for x in space.high]}
+    return {"kind": "box", "dtype": space.dtype.str, **bounds}
+
+
+def space_of(values: dict[str, Any]) -> gymnasium.Space:
+    """Back from `describe`."""
+    if values["kind"] == "discrete":
+        return Discrete(values["n"], start=values["start"])
+    low, high = (np.array([float(x) for x in values[side]], values["dtype"]) for side in ("low", "high"))
+    return Box(low, high, dtype=np.dtype(values["dtype"]).type)

@@ -1,0 +1,238 @@
+"""The class: any environment, the same training loop, save and load."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+import textwrap
+from pathlib import Path
+
+import gymnasium
+import jax
+import numpy as np
+import pytest
+from gymnasium.vector import AutoresetMode, SyncVectorEnv
+from tests.toys import Choice, Drift, choose_back, far, pull_back
+
+import safeexplorer
+from safeexplorer import JumpStart, ReportedTakeovers, SafeExplorer, SafeRegion, StateShield, linear
+from safeexplorer.interruption import Stopped
+from safeexplorer.recording import read_table
+from safeexplorer.settings import Settings
+from safeexplorer.training import train
+
+REGION = SafeRegion(distance=far, radius=linear(0.1, 0.8))
+SMALL = {"rollout_steps": 32, "minibatches": 4, "epochs": 2, "hidden": (8,)}
+
+
+def agent(env=None, **changes) -> SafeExplorer:
+    env = [Drift, Drift] if env is None else env
+    return SafeExplorer(env, **({"recovery": pull_back, "region": REGION} | SMALL | changes))
+
+
+def equal(a, b) -> bool:
+    return all(np.array_equal(x, y) for x, y in zip(jax.tree.leaves(a), jax.tree.leaves(b), strict=True))
+
+
+def test_the_class_and_the_command_give_bit_identical_parameters(tmp_path):
+    small = {
+        "robot": "half_cheetah",
+        "rollout_steps": 64,
+        "epochs": 1,
+        "hidden": (8,),
+        "seed": 3,
+        "steps": 1024,
+    }
+    run = train(Settings(**small), tmp_path)
+    steps, robot = small.pop("steps"), small.pop("robot")
+    for name in (robot, "SafeExplorer/HalfCheetah-v0"):
+        assert equal(SafeExplorer(name, **small).learn(steps).learner.params, run.params)
+
+
+@pytest.mark.parametrize("mode", list(AutoresetMode))
+def test_every_autoreset_mode_trains_to_the_same_parameters(mode):
+    factories = [Drift, Drift]
+    env = SyncVectorEnv(factories, autoreset_mode=mode)
+    assert equal(agent(env).learn(256).learner.params, agent(factories).learn(256).learner.params)
+
+
+@pytest.mark.parametrize("method", ["ppo", "recovery_rl", "soft_decomposed", "safeexplorer"])
+def test_choices_are_learned_by_a_categorical_policy(method):
+    made = agent([Choice, Choice], recovery=choose_back, method=method).learn(256)
+    action, _ = made.predict(np.zeros((20, 2)))
+    assert set(action.tolist()) <= {5, 6, 7} and action.dtype == np.int64
+    assert "log_std" not in made.learner.params
+
+
+def test_a_categorical_policy_finds_the_better_choice():
+    class Bandit(Choice):
+        def step(self, action):
+            *result, info = super().step(6)
+            result[1] = float(int(action) == 7)
+            return *result, info
+
+    made = SafeExplorer([Bandit], method="ppo", rollout_steps=64, minibatches=4, learning_rate=0.01).learn(
+        1024
+    )
+    assert made.predict(np.zeros(2), deterministic=True)[0] == 7
+
+
+@pytest.mark.parametrize(
+    "intervention",
+    [
+        JumpStart(linear(5, -5)),
+        StateShield(lambda observation: np.abs(observation[:, 0]) > 0.4),
+        REGION,
+    ],
+)
+def test_each_intervention_lets_the_recovery_act_on_its_steps_alone(intervention, tmp_path):
+    agent(region=None, intervention=intervention).learn(256, folder=tmp_path)
+    assert 0.0 < read_table(tmp_path / "metrics.csv")[0]["recovery_rate"] < 1.0
+
+
+def test_an_intervention_of_ones_own_needs_one_method():
+    class EveryOther:
+        def takes_over(self, situation, progress):
+            return situation.step % 2 == 1
+
+    rows = []
+    agent(region=None, intervention=EveryOther()).learn(64, callback=lambda _, row: rows.append(row))
+    assert 0.3 < rows[0]["recovery_rate"] < 0.5
+
+
+def test_takeovers_that_the_environment_reports_need_no_recovery():
+    made = agent(recovery=None, region=None, intervention=ReportedTakeovers())
+    assert made.learn(64).summary["recovery_rate"] == 0.0
+
+
+def test_stopped_and_resumed_training_ends_bit_for_bit_as_if_it_had_not_been(tmp_path):
+    whole = agent().learn(640, folder=tmp_path / "whole")
+    agent().learn(640, folder=tmp_path / "parts", callback=lambda _, row: row["update"] < 4)
+    again = agent().learn(640, folder=tmp_path / "parts")
+    assert equal(again.learner.get_state(), whole.learner.get_state())
+    for name in ("metrics.csv", "episodes.csv", "exits.bin"):
+        assert (tmp_path / "parts" / name).read_bytes() == (tmp_path / "whole" / name).read_bytes()
+
+
+def test_an_environment_that_cannot_be_repeated_goes_on_with_new_episodes_and_says_so(tmp_path, capsys):
+    def same_step():
+        return SyncVectorEnv([Drift, Drift], autoreset_mode=AutoresetMode.SAME_STEP)
+
+    agent(same_step()).learn(256, folder=tmp_path, callback=lambda _, row: row["update"] < 2)
+    agent(same_step()).learn(256, folder=tmp_path)
+    assert "goes on with new episodes" in capsys.readouterr().err
+    assert json.loads((tmp_path / "summary.json").read_text())["steps"] == 256
+
+
+def test_a_signal_stops_the_training_with_its_checkpoint_on_disk(tmp_path):
+    code = """
+        import os, signal
+        from tests.test_agent import agent
+        agent().learn(6400, folder={folder!r}, callback=lambda _, row: os.kill(os.getpid(), signal.SIGTERM))
+    """
+    script = textwrap.dedent(code).format(folder=str(tmp_path))
+    done = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, env={**os.environ})
+    assert Stopped.__name__ in done.stderr and list((tmp_path / "checkpoints").iterdir())
+
+
+def test_callbacks_see_the_agent_and_the_metrics_and_may_stop_it():
+    seen = []
+    made = agent()
+    made.learn(
+        640, callback=[lambda who, row: seen.append((who, row["update"])), lambda _, row: row["update"] < 3]
+    )
+    assert seen == [(made, 1), (made, 2), (made, 3)]
+    assert made.num_timesteps == 192
+
+
+def test_learning_again_goes_on_from_the_parameters_it_has():
+    made = agent().learn(128)
+    before = jax.tree.map(np.copy, made.learner.params)
+    made.learn(64, callback=lambda who, row: False)
+    moved = [
+        np.abs(a - b).max()
+        for a, b in zip(jax.tree.leaves(before), jax.tree.leaves(made.learner.params), strict=True)
+    ]
+    assert 0 < max(moved) < 0.1
+
+
+def test_an_evaluation_environment_is_judged_without_the_recovery(tmp_path):
+    agent(eval_env=[Drift] * 3, eval_every=2).learn(256, folder=tmp_path)
+    rows = read_table(tmp_path / "evaluations.csv")
+    assert [(row["update"], row["deterministic"]) for row in rows] == [
+        ("2", "0"),
+        ("2", "1"),
+        ("4", "0"),
+        ("4", "1"),
+    ]
+
+
+@pytest.mark.parametrize("kind", [Drift, Choice])
+def test_a_saved_agent_predicts_the_same_and_learns_on(kind, tmp_path):
+    law = pull_back if kind is Drift else choose_back
+    made = agent([kind, kind], recovery=law).learn(128)
+    made.save(tmp_path / "agent")
+    observation = np.random.default_rng(0).standard_normal((9, 2))
+    alone = SafeExplorer.load(tmp_path / "agent")
+    np.testing.assert_array_equal(
+        alone.predict(observation, deterministic=True)[0], made.predict(observation, deterministic=True)[0]
+    )
+    assert alone.action_space == made.action_space and alone.num_timesteps == 128
+    with pytest.raises(ValueError, match="load it with env="):
+        alone.learn(128)
+    again = SafeExplorer.load(tmp_path / "agent", env=[kind, kind], recovery=law, region=REGION)
+    assert equal(again.learn(128).learner.params, made.learn(128).learner.params)
+
+
+def test_a_file_that_is_no_agent_is_refused(tmp_path):
+    (tmp_path / "x.npz").write_bytes(b"not a zip file")
+    with pytest.raises(ValueError, match=r"x\.npz is no saved agent"):
+        SafeExplorer.load(tmp_path / "x")
+    with pytest.raises(ValueError, match="no saved agent at"):
+        SafeExplorer.load(tmp_path / "y")
+
+
+@pytest.mark.parametrize(
+    ("changes", "message"),
+    [
+        ({"region": None}, "needs to know where the policy acts"),
+        ({"recovery": None}, "needs a recovery"),
+        ({"intervention": JumpStart(linear(5, -5))}, "region and intervention are both given"),
+        ({"method": "sac"}, "no method 'sac'"),
+        ({"gama": 0.9}, "unknown setting 'gama'"),
+        ({"gamma": 1.5}, "gamma is 1.5"),
+        ({"env": [Choice, Choice], "method": "cpo"}, "method is 'cpo'; allowed with discrete actions"),
+        ({"action_noise": 0.1}, "action_noise is 0.1; allowed with an environment of your own: 0.0"),
+        ({"eval_every": 2}, "eval_every is 2; allowed without an eval_env: 0"),
+    ],
+)
+def test_bad_arguments_are_refused_before_anything_starts(changes, message):
+    with pytest.raises(ValueError, match=message):
+        agent(**changes)
+
+
+def test_a_region_whose_distance_nobody_knows_is_refused():
+    with pytest.raises(ValueError, match="distance is 'height'"):
+        agent(region=SafeRegion(distance="height", radius=0.5)).learn(64)
+
+
+@pytest.mark.parametrize("bad", [np.zeros(3), np.zeros((2, 2, 2)), np.array([np.nan, 0.0])])
+def test_predict_refuses_observations_that_no_action_follows_from(bad):
+    with pytest.raises(ValueError, match="observation"):
+        agent().predict(bad)
+
+
+@pytest.mark.parametrize(
+    "name", ["Pendulum-v1", "InvertedPendulum-v5", "Hopper-v5", "Reacher-v5", "CartPole-v1"]
+)
+def test_gymnasiums_own_environments_train_without_special_cases(name):
+    made = SafeExplorer(name, method="ppo", num_envs=2, **SMALL).learn(64)
+    space = gymnasium.make(name).action_space
+    assert space.contains(made.predict(np.zeros(made.observation_space.shape))[0])
+
+
+def test_every_public_name_is_there():
+    assert all(getattr(safeexplorer, name) is not None for name in safeexplorer.__all__)
+    assert Path(safeexplorer.__file__).name == "__init__.py"
