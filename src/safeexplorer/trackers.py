@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from importlib import import_module
 from pathlib import Path
 from typing import Any
 
+from safeexplorer.extras import load
 from safeexplorer.training import Training
 
 Watch = Callable[[Training, dict[str, Any]], None]
@@ -14,7 +14,9 @@ Watch = Callable[[Training, dict[str, Any]], None]
 
 def tensorboard(folder: Path) -> Watch:
     """Scalars against environment steps, in `<run folder>/tensorboard`."""
-    writer = load("tensorboardX", "tensorboard").SummaryWriter(str(folder / "tensorboard"))
+    writer = load("tensorboardX", "tensorboard", "--track tensorboard").SummaryWriter(
+        str(folder / "tensorboard")
+    )
 
     def watch(run: Training, row: dict[str, Any]) -> None:
         for name, number in numbers(row).items():
@@ -26,7 +28,8 @@ def tensorboard(folder: Path) -> Watch:
 
 def wandb(folder: Path) -> Watch:
     """One W&B run per run folder, named like it; account and project as W&B's own environment variables say."""
-    session = load("wandb", "wandb").init(name=folder.name, id=folder.name, dir=str(folder), resume="allow")
+    wandb = load("wandb", "wandb", "--track wandb")
+    session = wandb.init(name=folder.name, id=folder.name, dir=str(folder), resume="allow")
 
     def watch(run: Training, row: dict[str, Any]) -> None:
         if run.update == 1:
@@ -42,11 +45,3 @@ TRACKERS: dict[str, Callable[[Path], Watch]] = {"tensorboard": tensorboard, "wan
 def numbers(row: dict[str, Any]) -> dict[str, float]:
     """What of a row of metrics is there."""
     return {name: value for name, value in row.items() if value is not None}
-
-
-def load(module: str, extra: str) -> Any:
-    """The module, or one line that says how to get it."""
-    try:
-        return import_module(module)
-    except ImportError as error:
-        raise ValueError(f"--track {extra} needs {module}: pip install safeexplorer[{extra}]") from error

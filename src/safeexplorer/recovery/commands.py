@@ -14,10 +14,11 @@ from rich.table import Table
 from safeexplorer.envs import ROBOTS, get_robot
 from safeexplorer.interruption import Stopped
 from safeexplorer.recovery.display import PretrainingDisplay, grade_table, plot_grades
+from safeexplorer.recovery.foreign import load_recovery
 from safeexplorer.recovery.grading import Share, grade, replay
 from safeexplorer.recovery.selection import select
 from safeexplorer.recovery.settings import RECIPES, RecoverySettings, recovery_settings
-from safeexplorer.recovery.shipped import known_recoveries, load_recovery, provenance, shipped
+from safeexplorer.recovery.shipped import known_recoveries, provenance, shipped
 from safeexplorer.recovery.training import train_recovery
 
 OPTIONS = [field for field in fields(RecoverySettings) if field.name != "robot"]

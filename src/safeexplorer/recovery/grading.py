@@ -15,8 +15,8 @@ import numpy as np
 
 from safeexplorer import envs
 from safeexplorer.recording import exit_states, read_exits
+from safeexplorer.recovery.foreign import load_recovery
 from safeexplorer.recovery.protocol import CheckedRecovery
-from safeexplorer.recovery.shipped import load_recovery
 from safeexplorer.robot import Robot
 from safeexplorer.simulation import Simulation
 

@@ -1,7 +1,8 @@
 """What a recovery policy is, and the checks around it.
 
-The least a recovery must be is a callable, observations [E, n] -> actions [E, m]. It is asked only for the
-robots that need it, so the number of rows changes from call to call. Attributes it may also have:
+The least a recovery must be is a callable, observations [E, n] -> actions [E, m]; where the actions are discrete,
+whole numbers [E] will do. It is asked only for the robots that need it, so the number of rows changes from call to
+call. Attributes it may also have:
 
     deterministic                  False if equal observations can give different actions (default True)
     sample(observation, rng)       a sampled action [E, m], or the pair (action, its log-density [E])
@@ -15,6 +16,7 @@ from collections.abc import Callable
 from typing import Any, NamedTuple
 
 import numpy as np
+from gymnasium.spaces import Box, Discrete, Space
 
 from safeexplorer.robot import Robot
 from safeexplorer.simulation import Simulation
@@ -27,21 +29,40 @@ class RecoveryError(ValueError):
 
 
 class Interface(NamedTuple):
-    """What goes into a robot's controller and what may come out."""
+    """What goes into a robot's controller and what may come out. `robot` names any environment."""
 
     robot: str
     observation_size: int
     low: Array  # [m] float32
     high: Array  # [m] float32
+    discrete: bool = False  # one action (m = 1), a whole number from low to high
+
+
+LARGEST_WHOLE = 2**24  # float32 holds every whole number up to here
+
+
+def interface_between(robot: str, observation_space: Space, action_space: Space) -> Interface:
+    """The interface of any environment: a flat Box of observations, a flat Box or a Discrete of actions."""
+    if not isinstance(observation_space, Box) or len(observation_space.shape) != 1:
+        raise RecoveryError(f"observation_space is {observation_space}; allowed: a Box with one axis")
+    size = observation_space.shape[0]
+    if isinstance(action_space, Discrete):
+        ends = int(action_space.start), int(action_space.start + action_space.n - 1)
+        if max(map(abs, ends)) > LARGEST_WHOLE:
+            raise RecoveryError(f"action_space is {action_space}; allowed: numbers up to {LARGEST_WHOLE}")
+        low, high = (np.array([end], np.float32) for end in ends)
+        return Interface(robot, size, low, high, discrete=True)
+    if not isinstance(action_space, Box) or len(action_space.shape) != 1:
+        raise RecoveryError(f"action_space is {action_space}; allowed: a Box with one axis, or Discrete")
+    return Interface(robot, size, action_space.low.astype(np.float32), action_space.high.astype(np.float32))
 
 
 def interface_of(robot: Robot) -> Interface:
     """The sizes and action bounds of `robot`."""
     world = Simulation(robot, 1)
-    box = world.single_action_space
-    size = world.single_observation_space.shape[0]
+    interface = interface_between(robot.name, world.single_observation_space, world.single_action_space)
     world.close()
-    return Interface(robot.name, size, box.low, box.high)
+    return interface
 
 
 class CheckedRecovery:
@@ -93,13 +114,18 @@ class CheckedRecovery:
             action = np.asarray(action, np.float32)
         except (TypeError, ValueError) as error:
             raise self._error(f"gave an action that is no array of numbers: {error}") from error
-        low, high = self.interface.low, self.interface.high
+        low, high, discrete = self.interface.low, self.interface.high, self.interface.discrete
+        if discrete and action.ndim == 1:
+            action = action[:, None]
         if action.shape != (rows, low.size):
             raise self._error(f"gave actions of shape {action.shape}, expected {(rows, low.size)}")
-        if ((action >= low) & (action <= high)).all():  # a NaN fails both comparisons
+        allowed = (action >= low) & (action <= high) & np.isfinite(action)  # a bound may be infinite
+        if discrete:
+            allowed &= action == np.rint(action)
+        if allowed.all():
             return action
-        row, column = np.argwhere(~((action >= low) & (action <= high)))[0]
-        bounds = f"[{low[column]:.6g}, {high[column]:.6g}]"
+        row, column = np.argwhere(~allowed)[0]
+        bounds = f"[{low[column]:.6g}, {high[column]:.6g}]" + (", whole numbers" if discrete else "")
         raise self._error(f"gave action[{row}, {column}] = {action[row, column]:.6g}, allowed: {bounds}")
 
     def _error(self, what: str) -> RecoveryError:
