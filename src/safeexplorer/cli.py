@@ -40,6 +40,7 @@ COMMANDS = {
     "collect": ("small result files from run folders", "safeexplorer.paper.commands:add_collect"),
     "report": ("one offline page that compares runs", "safeexplorer.report.commands:add_report"),
     "film": ("a run's policy, or one of its falls, as a film", "safeexplorer.film:add_film"),
+    "export": ("a run's policy as an ONNX file", "safeexplorer.deploy_commands:add_export"),
     "feasibility": (
         "do the constrained methods keep to their limit",
         "safeexplorer.feasibility:add_feasibility",
