@@ -14,7 +14,6 @@ import jax
 import numpy as np
 import pytest
 from gymnasium.vector import AutoresetMode, SyncVectorEnv
-from tests.toys import Choice, Drift, choose_back, far, pull_back
 
 import safeexplorer
 from safeexplorer import JumpStart, ReportedTakeovers, SafeExplorer, SafeRegion, StateShield, linear
@@ -22,6 +21,7 @@ from safeexplorer.interruption import Stopped
 from safeexplorer.recording import read_table
 from safeexplorer.settings import Settings
 from safeexplorer.training import train
+from toys import Choice, Drift, choose_back, far, pull_back
 
 REGION = SafeRegion(distance=far, radius=linear(0.1, 0.8))
 SMALL = {"rollout_steps": 32, "minibatches": 4, "epochs": 2, "hidden": (8,)}
@@ -99,7 +99,7 @@ def test_an_intervention_of_ones_own_needs_one_method():
 
     rows = []
     agent(region=None, intervention=EveryOther()).learn(64, callback=lambda _, row: rows.append(row))
-    assert 0.3 < rows[0]["recovery_rate"] < 0.5
+    assert 0.3 < rows[0]["recovery_rate"] <= 0.5
 
 
 def test_takeovers_that_the_environment_reports_need_no_recovery():
@@ -129,10 +129,11 @@ def test_an_environment_that_cannot_be_repeated_goes_on_with_new_episodes_and_sa
 def test_a_signal_stops_the_training_with_its_checkpoint_on_disk(tmp_path):
     code = """
         import os, signal
-        from tests.test_agent import agent
+        import sys; sys.path.insert(0, {here!r})
+        from test_agent import agent
         agent().learn(6400, folder={folder!r}, callback=lambda _, row: os.kill(os.getpid(), signal.SIGTERM))
     """
-    script = textwrap.dedent(code).format(folder=str(tmp_path))
+    script = textwrap.dedent(code).format(folder=str(tmp_path), here=str(Path(__file__).parent))
     done = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, env={**os.environ})
     assert Stopped.__name__ in done.stderr and list((tmp_path / "checkpoints").iterdir())
 
@@ -161,12 +162,7 @@ def test_learning_again_goes_on_from_the_parameters_it_has():
 def test_an_evaluation_environment_is_judged_without_the_recovery(tmp_path):
     agent(eval_env=[Drift] * 3, eval_every=2).learn(256, folder=tmp_path)
     rows = read_table(tmp_path / "evaluations.csv")
-    assert [(row["update"], row["deterministic"]) for row in rows] == [
-        ("2", "0"),
-        ("2", "1"),
-        ("4", "0"),
-        ("4", "1"),
-    ]
+    assert [(row["update"], row["deterministic"]) for row in rows] == [(2, 0), (2, 1), (4, 0), (4, 1)]
 
 
 @pytest.mark.parametrize("kind", [Drift, Choice])

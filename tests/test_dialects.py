@@ -5,13 +5,13 @@ from __future__ import annotations
 import numpy as np
 import pytest
 from gymnasium.vector import AutoresetMode, SyncVectorEnv
-from tests.toys import Drift, far, pull_back
 
 from safeexplorer.dialects import RecoveryWrapper, ReportTakeovers, takeover_of
 from safeexplorer.environments import Environments
 from safeexplorer.interventions import ReportedTakeovers, SafeRegion
 from safeexplorer.networks import init_actor_critic
 from safeexplorer.rollout import Collector
+from toys import Drift, far, pull_back
 
 DIALECTS = {
     "ours": lambda flag, action: {"intervention": flag, "executed_action": action},

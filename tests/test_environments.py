@@ -8,7 +8,6 @@ from gymnasium.spaces import Box, Dict
 from gymnasium.vector import AutoresetMode, SyncVectorEnv
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from tests.toys import Choice, Drift, far, pull_back
 
 from safeexplorer.environments import Environments, sizes_of, vectorise
 from safeexplorer.interventions import SafeRegion
@@ -16,6 +15,7 @@ from safeexplorer.networks import init_actor_critic
 from safeexplorer.recovery import CheckedRecovery, Interface
 from safeexplorer.rollout import Collector
 from safeexplorer.segments import find_segments
+from toys import Choice, Drift, far, pull_back
 
 ONE = np.ones(1, np.float32)
 RECOVERY = CheckedRecovery(pull_back, Interface("toy", 2, -ONE, ONE), "pull back")

@@ -153,7 +153,7 @@ def test_a_model_made_for_other_spaces_is_refused_at_once(spaces, message):
 
 
 def test_discrete_actions_become_one_column(tmp_path):
-    wanted = [[7.0], [6.0]]  # 5 + the place of the largest
+    wanted = [[2.0], [1.0]]  # choices from 5 on, counted from 0
     path = write(tmp_path / "choose.onnx", CHOOSE)
     model = SimpleNamespace(name="chooser", predict=lambda o, deterministic: (o.argmax(1) + 5, None))
     for thing in (path, model, lambda o: o.argmax(1) + 5, lambda o: o.argmax(1)[:, None] + 5):

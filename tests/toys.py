@@ -64,5 +64,5 @@ def pull_back(observation: np.ndarray) -> np.ndarray:
 
 
 def choose_back(observation: np.ndarray) -> np.ndarray:
-    """The same as a choice, counted from 0."""
-    return 1 - np.sign(observation[:, :1])
+    """The same as a choice of `Choice`."""
+    return 6 - np.sign(observation[:, 0])

@@ -23,8 +23,7 @@ from safeexplorer.interruption import Stopped
 from safeexplorer.interventions import Intervention, NoIntervention, ReportedTakeovers, SafeRegion
 from safeexplorer.learners import make_learner
 from safeexplorer.policy import draw_noise, propose
-from safeexplorer.recovery import load_recovery
-from safeexplorer.recovery.foreign import as_recovery, interface_between
+from safeexplorer.recovery import as_recovery, interface_between, load_recovery
 from safeexplorer.settings import Settings, from_dict
 from safeexplorer.simulation import Simulation
 from safeexplorer.training import Training, check_fit, initial_generator, train

@@ -13,7 +13,8 @@ from safeexplorer.deploy import export_onnx
 from safeexplorer.film import load_policy
 from safeexplorer.interventions import SafeRegion
 from safeexplorer.settings import Settings
-from safeexplorer.training import make_intervention, stored_settings
+from safeexplorer.training import stored_settings
+from safeexplorer.world import make_intervention
 
 
 def add_export(parser: argparse.ArgumentParser) -> None:

@@ -123,7 +123,7 @@ class CheckedRecovery:
         if discrete:
             allowed &= action == np.rint(action)
         if allowed.all():
-            return action
+            return action - low if discrete else action  # choices are counted from 0, as the policy does
         row, column = np.argwhere(~allowed)[0]
         bounds = f"[{low[column]:.6g}, {high[column]:.6g}]" + (", whole numbers" if discrete else "")
         raise self._error(f"gave action[{row}, {column}] = {action[row, column]:.6g}, allowed: {bounds}")
