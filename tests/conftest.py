@@ -1,6 +1,14 @@
 """Shared by all tests."""
 
+import os
+import tempfile
+
 import hypothesis
+
+# Every worker and every process that a test starts compiles each function once, and then finds it here.
+CACHE = os.path.join(tempfile.gettempdir(), f"safeexplorer-jax-{os.getuid()}")
+os.environ.setdefault("JAX_COMPILATION_CACHE_DIR", CACHE)
+os.environ.setdefault("JAX_PERSISTENT_CACHE_MIN_COMPILE_TIME_SECS", "0.2")
 
 import safeexplorer  # noqa: F401 (before mujoco, which picks its OpenGL backend at import)
 

@@ -19,6 +19,7 @@ from safeexplorer.checkpoint import flatten, under, unflatten_like
 from safeexplorer.display import TrainingDisplay
 from safeexplorer.environments import Environments, sizes_of, vectorise
 from safeexplorer.envs import ROBOTS
+from safeexplorer.evaluation import Evaluation, evaluate
 from safeexplorer.interruption import Stopped
 from safeexplorer.interventions import Intervention, NoIntervention, ReportedTakeovers, SafeRegion
 from safeexplorer.learners import make_learner
@@ -31,6 +32,8 @@ from safeexplorer.world import World, robot_world
 
 Callback = Callable[["SafeExplorer", dict[str, Any]], bool | None]
 FORMAT = 1  # of saved agents
+EVAL_EPISODES = 10  # of an id
+LAST = np.nextafter(1.0, 0.0)  # progress at the end of training
 EVAL_EVERY = 4  # updates, where an eval_env is given and nothing else is said
 
 
@@ -159,6 +162,17 @@ class SafeExplorer:
         noise = 0.0 if deterministic else draw_noise(self.learner.params, (len(rows),), self._rng)
         action = self._in_space(propose(self.learner.params, rows, noise))
         return (action[0] if observation.ndim == 1 else action), state
+
+    def evaluate(self, env: Any = None, seed: int = 0, deterministic: bool = True) -> Evaluation:
+        """The policy alone, recovery disabled: means over one episode in each environment of `env`.
+
+        Without `env` it is judged in the environments it learns in, where the episodes in hand end with that.
+        """
+        if env is None and self.world is None:
+            raise ValueError("this agent was loaded without an environment; give evaluate(env=...) one")
+        judge = self.world.env if env is None else Environments(vectorise(env, EVAL_EPISODES))
+        intervention = self.world.intervention if self.world is not None else NoIntervention()
+        return evaluate(self.learner.params, judge, intervention, LAST, seed, deterministic)
 
     def _in_space(self, rows: np.ndarray) -> np.ndarray:
         space = self.action_space
