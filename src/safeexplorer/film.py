@@ -12,11 +12,9 @@ from PIL import Image, ImageDraw, ImageFont
 from rich.console import Console
 
 from safeexplorer import envs
-from safeexplorer.checkpoint import load_latest, under, unflatten_like
 from safeexplorer.interventions import SafeRegion, Situation
-from safeexplorer.learners import make_learner
-from safeexplorer.networks import Params
-from safeexplorer.policy import Sizes, draw_noise, propose
+from safeexplorer.policies import load_policy
+from safeexplorer.policy import draw_noise, propose
 from safeexplorer.recovery import load_recovery
 from safeexplorer.rendering import Painter
 from safeexplorer.robot_commands import MAX_FPS, MOTION, picture_size, write_motion
@@ -118,20 +116,6 @@ def play(folder: Path, settings: Settings, count: int, args: argparse.Namespace)
         qpos, distance = world.now.qpos[0].copy(), float(info["distance"][0])
         observation, _, terminated, _, info = world.step(action)
         yield Step(qpos, distance, radius, outside, bool(terminated[0]))
-
-
-def load_policy(folder: Path, settings: Settings) -> tuple[Params, float]:
-    """The newest parameters, and how far the training had come."""
-    found = load_latest(folder / "checkpoints")
-    if found is None:
-        raise ValueError(f"{folder} has no checkpoint yet")
-    arrays, state = found
-    robot = envs.get_robot(settings.robot)
-    learner = make_learner(
-        settings, np.random.default_rng(0), Sizes(robot.observation_size, robot.action_size)
-    )
-    learner.set_state(unflatten_like(learner.get_state(), under("learner/", arrays)))
-    return learner.params, (state["update"] - 1) / settings.updates
 
 
 def read_fall(folder: Path, settings: Settings, number: int) -> tuple[list[Step], int]:
