@@ -27,8 +27,8 @@ ORDER = [
     ["learner", "constrained"],
     ["rollout", "accounting", "theory", "settings"],
     ["recording", "reroll", "evaluation", "runs", "learners"],
-    ["recovery", "summary", "engines"],
-    ["training", "results", "deploy"],
+    ["recovery", "summary", "engines", "policies"],
+    ["training", "results", "deploy", "audit"],
     ["paper"],
     ["report"],
 ]

@@ -31,6 +31,10 @@ COMMANDS = {
         "train, select, grade, replay and list recovery policies",
         "safeexplorer.recovery.commands:add_recovery_commands",
     ),
+    "audit": (
+        "how a recovery acts, and what an update would make of it",
+        "safeexplorer.audit.commands:add_audit",
+    ),
     "paper": ("list the paper's tables and figures", "safeexplorer.paper.commands:add_paper"),
     "reproduce": ("launch the runs of a table or figure", "safeexplorer.paper.commands:add_reproduce"),
     "render": (

@@ -1,0 +1,155 @@
+"""The audit of a rollout, and of a collector that makes one."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+
+import numpy as np
+
+from safeexplorer.audit.determinism import (
+    Determinism,
+    ExitNotes,
+    check_determinism,
+    has_density,
+    recorded_determinism,
+)
+from safeexplorer.audit.findings import Audit
+from safeexplorer.audit.gradients import (
+    compare_gradients,
+    log_policy,
+    measure_fit,
+    measure_importance,
+    variance_ratio,
+)
+from safeexplorer.audit.measures import measure_falls, measure_region, measure_segments, measure_shares
+from safeexplorer.audit.suggestions import suggest
+from safeexplorer.interventions import SafeRegion
+from safeexplorer.learner import Hyperparameters
+from safeexplorer.networks import Params
+from safeexplorer.policies import sizes_of
+from safeexplorer.rollout import Collector
+from safeexplorer.trajectory import Rollout
+
+NO_POLICY = "none"
+
+
+def audit(
+    rollout: Rollout,
+    params: Params | None = None,
+    *,
+    policy: str = "given",
+    hyper: Hyperparameters | None = None,
+    distance: np.ndarray | None = None,
+    log_prob: np.ndarray | None = None,
+    determinism: Determinism | None = None,
+    notes: Sequence[str] = (),
+) -> Audit:
+    """Measure a rollout. `params` are those that collected it; without them nothing is said about gradients.
+
+    `proposed` and `recovery_log_density` of the rollout may be None. `distance` [T, E] is D(s_t), `log_prob` [T, E]
+    the recorded log pi(a_t | s_t) of the stored actions, `policy` names the parameters for the reader.
+    """
+    hyper = hyper or Hyperparameters()
+    rollout = rollout._replace(**{name: np.asarray(getattr(rollout, name), bool) for name in FLAGS})
+    findings = Audit(
+        policy=NO_POLICY if params is None else policy,
+        shares=measure_shares(rollout),
+        segments=measure_segments(rollout),
+        falls=measure_falls(rollout),
+        determinism=determinism or recorded_determinism(rollout),
+        density=has_density(rollout),
+        region=None if distance is None else measure_region(rollout, distance),
+        missing=unmeasured(rollout, params, log_prob),
+        notes=tuple(notes),
+    )
+    if params is not None:
+        findings = with_policy(findings, rollout, params, hyper, log_prob)
+    elif "importance" not in findings.missing:
+        findings = replace(findings, importance=measure_importance(rollout, log_prob))
+    return replace(findings, suggestions=suggest(findings))
+
+
+FLAGS = ("terminated", "truncated", "recovering", "next_outside")
+
+
+def with_policy(
+    findings: Audit, rollout: Rollout, params: Params, hyper: Hyperparameters, log_prob: np.ndarray | None
+) -> Audit:
+    """What needs the parameters."""
+    if "normaliser" in params:
+        raise ValueError("params hold a normaliser; expected a policy that reads observations as they are")
+    expected, got = (rollout.observation.shape[-1], rollout.action.shape[-1]), sizes_of(params)
+    if got != expected:
+        raise ValueError(
+            f"the policy maps {got[0]} observations to {got[1]} actions; the rollout has {expected}"
+        )
+    density = rollout.recovery_log_density
+    filled = rollout._replace(
+        recovery_log_density=np.zeros(rollout.recovering.shape) if density is None else density
+    )
+    importance, missing = None, dict(findings.missing)
+    if "importance" not in missing:
+        importance = replace(
+            measure_importance(rollout, log_policy(params, rollout)),
+            log10_variance_ratio=variance_ratio(params, rollout, hyper, np.random.default_rng(0)),
+        )
+    gradients = compare_gradients(params, filled, hyper)
+    if gradients.masked_norm == 0:
+        missing["angles"] = f"the masked gradient of {gradients.policy_steps} policy steps is zero"
+    return replace(
+        findings,
+        fit=measure_fit(params, rollout, log_prob),
+        gradients=gradients,
+        importance=importance,
+        missing=missing,
+    )
+
+
+def unmeasured(rollout: Rollout, params: Params | None, log_prob: np.ndarray | None) -> dict[str, str]:
+    """What cannot be measured, and why."""
+    missing = {}
+    if params is None:
+        missing["gradients"] = "they are taken at the policy that acted, and no policy was given"
+    elif rollout.proposed is None:
+        missing["relabelled"] = "the policy's own proposals at recovery steps were not recorded"
+    if not rollout.recovering.any():
+        missing["importance"] = "the recovery never acted"
+    elif not has_density(rollout):
+        missing["importance"] = "no density of the recovery's actions is known: they were not drawn from one"
+    elif params is None and log_prob is None:
+        missing["importance"] = "log pi of the recovery's actions is needed: the policy, or log_prob"
+    return missing
+
+
+def audit_collector(
+    collector: Collector,
+    params: Params,
+    progress: float,
+    rng: np.random.Generator,
+    *,
+    policy: str = "given",
+    hyper: Hyperparameters | None = None,
+    notes: Sequence[str] = (),
+) -> Audit:
+    """Collect one rollout and audit it; the recovery is replayed from some of its exits, bit for bit.
+
+    The collector must have been reset; it is left where the rollout ended.
+    """
+    behind = collector.observer
+    collector.observer = seen = ExitNotes(collector, np.random.default_rng(0), behind)
+    try:
+        rollout = collector.collect(params, progress, rng)
+    finally:
+        collector.observer = behind
+    checked = check_determinism(collector, seen.exits, np.random.default_rng(1))
+    region = isinstance(collector.intervention, SafeRegion)
+    return audit(
+        rollout,
+        params,
+        policy=policy,
+        hyper=hyper,
+        distance=collector.distances if region else None,
+        determinism=checked,
+        notes=notes,
+    )
