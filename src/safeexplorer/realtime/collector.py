@@ -1,0 +1,133 @@
+"""Rollouts from one physical robot, in the shape that the simulated ones have."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from safeexplorer.interventions import Situation
+from safeexplorer.networks import Params, policy_mean
+from safeexplorer.realtime.loop import RobotLoop
+from safeexplorer.realtime.rows import Policy, Rows
+from safeexplorer.rollout import Observer
+from safeexplorer.trajectory import Rollout
+
+
+class RobotCollector:
+    """What `rollout.Collector` is to E simulated robots, for one real one.
+
+    Each rollout is whole in itself: its first row begins an episode, its last row ends one. Between rollouts the
+    recovery holds the robot. A row in which anyone but the policy acted, for whatever reason, is a recovery row.
+    The observer is told afterwards, row by row; meanwhile `observation`, `distance` and `step` are those of the row.
+    """
+
+    sampled = False
+
+    def __init__(self, loop: RobotLoop, rollout_steps: int, observer: Observer | None = None):
+        if not (isinstance(rollout_steps, int) and rollout_steps > 0):
+            raise ValueError(f"rollout_steps is {rollout_steps!r}; allowed: a positive whole number")
+        self.loop, self.steps, self.observer = loop, rollout_steps, observer
+        self.recovery, self.intervention = loop.pilot.recovery, loop.pilot.intervention
+        self.distances = np.zeros((rollout_steps, 1))  # [T, 1] D(s_t)
+        self.executed = np.zeros((rollout_steps, 1, loop.sizes[1]), np.float32)  # [T, 1, m] the commands sent
+        self.reset(0)
+
+    def reset(self, seed: int) -> None:
+        """Nothing to do: every rollout begins an episode, and no seed moves a robot."""
+        self.observation, self.distance = np.zeros((1, self.loop.sizes[0]), np.float32), np.full(1, np.nan)
+        self.step, self.open = np.zeros(1, np.int64), np.zeros(1, bool)
+
+    def arm(self, params: Params) -> None:
+        """Arm the loop, the policy's mean having been tried on the first reading."""
+        self.loop.arm(self._policy(params, np.zeros((1, self.loop.sizes[1]), np.float32)))
+
+    def collect(self, params: Params, progress: float, rng: np.random.Generator) -> Rollout:
+        """T rows under the mixed policy; blocks while the robot moves. `params` are numpy arrays."""
+        noise = rng.standard_normal((self.steps, 1, self.loop.sizes[1]), np.float32) * np.exp(
+            params["log_std"]
+        )
+        rows = self.loop.record(self._policy(params, noise[:, 0]), self.steps, progress)
+        self.distances, self.executed = rows.distance[:, None], rows.sent[:, None]
+        self._tell(rows)
+        acted, recovering = rows.sample, rows.recovering[:, None]
+        proposed = policy_mean(params, rows.observation, np) + noise[:, 0]
+        usable = np.isfinite(proposed).all(1, keepdims=True)
+        proposed = np.where(recovering, np.where(usable, proposed, rows.sent), acted)
+        return self._rollout(rows, proposed, np.where(recovering, rows.sent, acted), self._next_outside(rows))
+
+    def blank(self) -> Rollout:
+        """A rollout in which nothing happened, to compile the learner with before the robot is armed."""
+        n, m = self.loop.sizes
+        rows = Rows(lambda *_: np.zeros(m, np.float32), self.steps, (n, m), 0.0)
+        rows.truncated[-1] = True
+        return _stack(rows, rows.sample, rows.sent, np.zeros(self.steps), np.zeros(self.steps, bool))
+
+    @staticmethod
+    def _policy(params: Params, noise: np.ndarray) -> Policy:
+        """mean(s) + sigma * noise of the row, [n] -> [m]."""
+        return lambda observation, row: (policy_mean(params, observation[None], np) + noise[row])[0]
+
+    def _tell(self, rows: Rows) -> None:
+        if self.observer is None:
+            return
+        ended, open_before = rows.terminated | rows.truncated, False
+        for t in range(self.steps):
+            self.observation, self.distance = rows.observation[t : t + 1], rows.distance[t : t + 1]
+            self.step = rows.step[t : t + 1]
+            self.observer.before_step(t)
+            if rows.recovering[t] and not open_before:
+                self.observer.on_exit(t, np.array([0]))
+            open_before = rows.recovering[t] and not ended[t]
+
+    def _next_outside(self, rows: Rows) -> np.ndarray:
+        """Who acted next; at the end of an episode, who would have."""
+        ended = rows.terminated | rows.truncated
+        outside = np.append(rows.recovering[1:], False)
+        final, measure = rows.next_observation[ended], self.loop.pilot.distance
+        distance = np.full(len(final), np.nan) if measure is None else np.asarray(measure(final), float)
+        situation = Situation(final, distance, rows.step[ended] + 1)
+        outside[ended] = self.intervention.takes_over(situation, rows.progress)
+        return outside
+
+    def _rollout(self, rows: Rows, proposed: np.ndarray, action: np.ndarray, outside: np.ndarray) -> Rollout:
+        reward = np.array(
+            [
+                self.loop.hardware.reward(*step)
+                for step in zip(rows.observation, rows.sent, rows.next_observation, strict=True)
+            ],
+            float,
+        )
+        if not np.isfinite(reward).all():
+            t = int(np.flatnonzero(~np.isfinite(reward))[0])
+            raise ValueError(f"hardware.reward of row {t} is {reward[t]}; allowed: a finite number")
+        return _stack(rows, proposed, action, reward, outside)
+
+    # -- resuming --------------------------------------------------------------------------------------------
+
+    def get_state(self) -> dict[str, np.ndarray]:
+        """Nothing: a run goes on between episodes only, from wherever the robot then is."""
+        return {}
+
+    def set_state(self, state: dict[str, np.ndarray]) -> None:
+        """Go on with a new episode."""
+        self.reset(0)
+
+
+def _stack(
+    rows: Rows, proposed: np.ndarray, action: np.ndarray, reward: np.ndarray, outside: np.ndarray
+) -> Rollout:
+    """[T, ...] -> [T, 1, ...]."""
+    nothing = np.zeros((rows.steps, 1), np.float32)
+    return Rollout(
+        observation=rows.observation[:, None],
+        next_observation=rows.next_observation[:, None],
+        proposed=proposed[:, None],
+        action=action[:, None],
+        task_reward=reward[:, None],
+        terminated=rows.terminated[:, None],
+        truncated=rows.truncated[:, None],
+        recovering=rows.recovering[:, None],
+        next_outside=outside[:, None],
+        recovery_log_density=nothing,
+        reroll_value=nothing,
+        reroll_count=nothing,
+    )

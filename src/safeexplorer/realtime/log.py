@@ -1,0 +1,63 @@
+"""The log of a robot: JSON lines, append-only, written by a thread of its own so that no tick waits for a disk."""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import os
+import queue
+import threading
+from pathlib import Path
+from typing import Any
+
+
+class EventLog:
+    """`put` never blocks; what was put is on disk a moment later, and all of it after `close`."""
+
+    def __init__(self, path: Path | str):
+        self.path = Path(path)
+        self._file = open(self.path, "a", encoding="utf-8")
+        self._queue: queue.SimpleQueue[dict[str, Any] | None] = queue.SimpleQueue()
+        self._error: Exception | None = None
+        self._thread = threading.Thread(target=self._write, name="robot-log", daemon=True)
+        self._thread.start()
+
+    def put(self, event: dict[str, Any]) -> None:
+        """Have an event written."""
+        self._queue.put(event)
+
+    def check(self) -> None:
+        """Raise if events could not be written."""
+        if self._error is not None:
+            raise OSError(f"{self.path} could not be written: {self._error}") from self._error
+
+    def close(self) -> None:
+        """Write what is left."""
+        if self._file.closed:
+            return
+        self._queue.put(None)
+        self._thread.join()
+        with contextlib.suppress(OSError if self._error else ()):
+            self._file.close()
+        self.check()
+
+    def _write(self) -> None:
+        last = False
+        while not last:
+            events = [self._queue.get()]
+            while not self._queue.empty():
+                events.append(self._queue.get())
+            last = None in events
+            if self._error is None:
+                try:
+                    self._file.writelines(json.dumps(e, default=str) + "\n" for e in events if e is not None)
+                    self._file.flush()
+                    os.fsync(self._file.fileno())
+                except (OSError, ValueError) as error:
+                    self._error = error
+
+
+def read_log(path: Path | str) -> list[dict[str, Any]]:
+    """The events of a log, in order; a last line that was cut by a crash is left out."""
+    lines = Path(path).read_text(encoding="utf-8").splitlines(keepends=True)
+    return [json.loads(line) for line in lines if line.endswith("\n")]
