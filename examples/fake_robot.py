@@ -12,28 +12,26 @@ from safeexplorer.networks import init_actor_critic
 from safeexplorer.realtime import RobotCollector, RobotLoop
 from safeexplorer.schedules import constant
 
-PHYSICS = 1e-3  # s
-
 
 class FakeRobot:
-    """theta'' = 9.81 sin(theta) + torque; observes (theta, theta'). It moves whenever it is read, up to now."""
+    """theta'' = 9.81 sin(theta) + torque; observes (theta, theta')."""
 
     observation_space = Box(-np.inf, np.inf, (2,), np.float32)
     action_space = Box(-20.0, 20.0, (1,), np.float32)
-
-    def __init__(self, clock=time.monotonic):
-        self.clock, self.torque = clock, 0.0
-        self.set_upright()
+    step = 1e-3  # s
+    torque, lifted = 0.0, True
 
     def set_upright(self) -> None:
-        self.angle, self.speed, self.time = 0.05, 0.0, self.clock()
+        self.lifted = True  # and let go when it is next read
 
     def read(self) -> tuple[np.ndarray, float]:
-        now = self.clock()
-        while now - self.time >= PHYSICS:
-            self.speed += PHYSICS * (9.81 * math.sin(self.angle) + self.torque)
-            self.angle += PHYSICS * self.speed
-            self.time += PHYSICS
+        now = time.monotonic()
+        if self.lifted:
+            self.angle, self.speed, self.time, self.lifted = 0.05, 0.0, now, False
+        while now - self.time >= self.step:  # it moves when it is read, up to now
+            self.speed += self.step * (9.81 * math.sin(self.angle) + self.torque)
+            self.angle += self.step * self.speed
+            self.time += self.step
         return np.array([self.angle, self.speed]), now
 
     def write(self, action: np.ndarray) -> None:
@@ -62,8 +60,7 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--seconds", type=float, default=5.0)
     parser.add_argument("--log", default="fake_robot.jsonl")
-    arguments = parser.parse_args()
-    robot = FakeRobot()
+    arguments, robot = parser.parse_args(), FakeRobot()
     who = {"recovery": Catch(), "intervention": SafeRegion(constant(0.2)), "distance": tilt}
     limits = {"rate": 100.0, "safe_action": [0.0], "slew": 2000.0}
     rng, began = np.random.default_rng(1), time.monotonic()

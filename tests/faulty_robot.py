@@ -1,6 +1,7 @@
 """The fake robot of the examples in real time, with a fault of every kind in each rollout and slow updates between.
 
-`python tests/faulty_robot.py 60` runs it for a minute and prints what the loop and its log say.
+`python tests/faulty_robot.py 60` runs it for a minute and prints what the loop and its log say; `60 50` also gives the
+loop real-time priority 50.
 """
 
 from __future__ import annotations
@@ -79,14 +80,16 @@ def learn(matrix: Any, multiply: Any) -> None:
         multiply(matrix).block_until_ready()
 
 
-def run(seconds: float, log: Path) -> tuple[FaultyRobot, Status, list[dict[str, Any]], int]:
+def run(
+    seconds: float, log: Path, priority: int | None = None
+) -> tuple[FaultyRobot, Status, list[dict[str, Any]], int]:
     """Rollouts and updates for so long; the robot, the last status, the log, and how many rollouts."""
     matrix, multiply = jax.numpy.ones((200, 200)), jax.jit(lambda x: x @ x)
     multiply(matrix).block_until_ready()
     robot = FaultyRobot()
     who = {"recovery": robot, "intervention": SafeRegion(constant(0.3)), "distance": EXAMPLE["tilt"]}
     limits = {"rate": RATE, "safe_action": [0.0], "max_age": 0.5, "max_blind": 1.0, "max_overruns": 1000}
-    with RobotLoop(robot, **who, **limits, log=log) as loop:
+    with RobotLoop(robot, **who, **limits, log=log, priority=priority) as loop:
         loop.arm(robot.policy)
         began, rollouts = time.monotonic(), 0
         while time.monotonic() - began < seconds:
@@ -104,7 +107,10 @@ def handled(events: list[dict[str, Any]]) -> list[tuple[str, str]]:
 
 def main() -> None:
     with tempfile.TemporaryDirectory() as folder:
-        robot, status, events, rollouts = run(float(sys.argv[1]), Path(folder) / "robot.jsonl")
+        seconds, *priority = sys.argv[1:]
+        robot, status, events, rollouts = run(
+            float(seconds), Path(folder) / "robot.jsonl", *(int(x) for x in priority)
+        )
     gaps = 1e3 * np.diff(robot.writes)
     print(status)
     print(f"{rollouts} rollouts, every fault handled in its tick: {handled(events) == rollouts * HANDLED}")

@@ -2,6 +2,7 @@
 
 import gc
 import io
+import os
 import sys
 import threading
 import time
@@ -215,6 +216,14 @@ def test_a_failing_policy_is_replaced_by_the_recovery_and_a_failing_recovery_by_
         (6, "recovery", "safe"),
         (14, "recovery", "safe"),
     ]
+
+
+def test_a_policy_cannot_change_the_observation_that_others_see(bench):
+    b = bench()
+    b.loop.arm()
+    b.robot.x = 1.0
+    rows = b.loop.record(lambda observation, row: np.multiply(observation, 0.0, out=observation), 3)
+    assert rows.recovering.all() and rows.observation[0] == 1.0
 
 
 @pytest.mark.parametrize("kind", ["intervention", "distance", "fallen"])
@@ -517,6 +526,24 @@ def test_nothing_is_sent_when_arming_fails(bench):
         b.loop.arm()
 
 
+@pytest.mark.skipif(not hasattr(os, "SCHED_FIFO"), reason="no real-time scheduling")
+def test_the_loops_own_thread_gets_the_priority_and_a_refusal_stops_the_arming(bench, monkeypatch):
+    asked = []
+    monkeypatch.setattr(
+        os, "sched_setscheduler", lambda pid, *_: asked.append((pid, threading.current_thread().name))
+    )
+    b = bench(priority=50)
+    b.loop.arm()
+    b.clock.free = True
+    b.loop.disarm()
+    assert asked == [(0, "robot-loop")]
+    sent = len(b.sent)
+    monkeypatch.setattr(os, "sched_setscheduler", fails(PermissionError("not you")))
+    with pytest.raises(PermissionError, match="priority 50 was refused: not you"):
+        b.loop.arm()
+    assert len(b.sent) == sent and not b.loop.armed
+
+
 @pytest.mark.parametrize(
     "field, value",
     [
@@ -530,6 +557,7 @@ def test_nothing_is_sent_when_arming_fails(bench):
         ("slew", 0.0),
         ("slew", [1.0, 1.0]),
         ("max_overruns", 0),
+        ("priority", 0),
         ("recovery", fails),
     ],
 )

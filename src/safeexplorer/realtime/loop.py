@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import atexit
 import gc
+import os
 import queue
 import sys
 import threading
@@ -54,6 +55,7 @@ class RobotLoop:
     max_age      s, of a reading that the policy may act on; two ticks if None
     max_blind    s without a good reading after which the safe action replaces the recovery; ten ticks if None
     max_overruns so many ticks in a row that end late latch the e-stop
+    priority     1 to 99, real-time priority of the loop's thread (SCHED_FIFO, needs permission); None for the usual
     reset        called after a fall, in the thread that called `record`, until the robot is no longer fallen
     clock, sleep time.monotonic and time.sleep, but for tests
     """
@@ -72,6 +74,7 @@ class RobotLoop:
         max_age: float | None = None,
         max_blind: float | None = None,
         max_overruns: int = 10,
+        priority: int | None = None,
         reset: Callable[[], None] = ask_a_person,
         clock: Callable[[], float] = time.monotonic,
         sleep: Callable[[float], None] = time.sleep,
@@ -82,6 +85,11 @@ class RobotLoop:
             raise ValueError(f"recovery is {recovery!r}; allowed: an object with act(observations [k, n])")
         if not (isinstance(max_overruns, int) and max_overruns > 0):
             raise ValueError(f"max_overruns is {max_overruns!r}; allowed: a positive whole number")
+        if priority is not None and (priority not in range(1, 100) or not hasattr(os, "SCHED_FIFO")):
+            raise ValueError(
+                f"priority is {priority!r}; allowed: None, or 1 to 99 where the system has SCHED_FIFO"
+            )
+        self.priority = priority
         self.hardware, self.reset, self.rate, self.max_overruns = hardware, reset, float(rate), max_overruns
         self.clock, self.sleep = clock, sleep
         self.log = EventLog(log)
@@ -95,6 +103,7 @@ class RobotLoop:
     def _forget(self) -> None:
         self._ticks = self._commands = self._overruns = self._in_a_row = 0
         self._latest = 0.0
+        self._refused: OSError | None = None  # the priority that was asked for
 
     def note(self, event: str, tick: int | None = None, **facts: Any) -> None:
         """Write an event to the log."""
@@ -121,7 +130,7 @@ class RobotLoop:
         self._leaving = False
         started = threading.Event()
         self._thread = threading.Thread(target=self._run, args=(started,), name="robot-loop", daemon=True)
-        atexit.register(self.disarm)
+        atexit.register(self.close)
         self._switch_interval = sys.getswitchinterval()
         sys.setswitchinterval(SWITCH_INTERVAL)
         gc.collect()
@@ -131,7 +140,12 @@ class RobotLoop:
         started.wait()
         if self._commands == 0:
             self.disarm()
-            raise RuntimeError(f"hardware.write failed on the first tick: see {self.log.path}")
+            self._raise_refusal()
+
+    def _raise_refusal(self) -> None:
+        if self._refused is not None:
+            raise PermissionError(f"priority {self.priority} was refused: {self._refused}") from self._refused
+        raise RuntimeError(f"hardware.write failed on the first tick: see {self.log.path}")
 
     def disarm(self) -> None:
         """Bring the commands to the safe action, within the slew limit, and stop sending."""
@@ -142,7 +156,7 @@ class RobotLoop:
         thread.join(self.limits.ramp_ticks() * self.limits.period + HUNG)
         sys.setswitchinterval(self._switch_interval)
         gc.unfreeze()
-        atexit.unregister(self.disarm)
+        atexit.unregister(self.close)
         self._thread = None
         self.note("disarm", **self.status()._asdict())
         if thread.is_alive():
@@ -235,6 +249,13 @@ class RobotLoop:
     # -- the thread ------------------------------------------------------------------------------------------
 
     def _run(self, started: threading.Event) -> None:
+        try:
+            if self.priority is not None:
+                os.sched_setscheduler(0, os.SCHED_FIFO, os.sched_param(self.priority))  # 0: this thread
+        except OSError as error:
+            self._refused = error
+            started.set()
+            return
         start, number, last_ticks = self.clock(), 0, self.limits.ramp_ticks()
         while last_ticks > 0:
             leaving = self._leaving
