@@ -59,9 +59,7 @@ def brake(observation: np.ndarray) -> np.ndarray:
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(
-        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
-    )
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--steps", type=int, default=60_000, help="environment steps of each method")
     steps = parser.parse_args().steps
     region = SafeRegion(distance=needed_braking, radius=linear(0.4, 0.5))

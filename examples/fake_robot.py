@@ -1,4 +1,11 @@
-"""A robot that is not there: an inverted pendulum in real time, driven at 100 Hz as a physical one would be."""
+"""A robot that is not there: an inverted pendulum in real time, driven at 100 Hz as a physical one would be.
+
+    python examples/fake_robot.py --seconds 60
+
+While an update is computed the recovery holds the robot; every takeover, fault and fall is a line of the log.
+"""
+
+from __future__ import annotations
 
 import argparse
 import math
@@ -7,10 +14,9 @@ import time
 import numpy as np
 from gymnasium.spaces import Box
 
-from safeexplorer.interventions import SafeRegion
-from safeexplorer.networks import init_actor_critic
-from safeexplorer.realtime import RobotCollector, RobotLoop
-from safeexplorer.schedules import constant
+from safeexplorer import RobotLoop, SafeExplorer, SafeRegion, linear
+
+RATE = 100  # Hz
 
 
 class FakeRobot:
@@ -18,8 +24,7 @@ class FakeRobot:
 
     observation_space = Box(-np.inf, np.inf, (2,), np.float32)
     action_space = Box(-20.0, 20.0, (1,), np.float32)
-    step = 1e-3  # s
-    torque, lifted = 0.0, True
+    step, torque, lifted = 1e-3, 0.0, True
 
     def set_upright(self) -> None:
         self.lifted = True  # and let go when it is next read
@@ -44,35 +49,29 @@ class FakeRobot:
         return abs(observation[0]) > 1.0
 
 
-class Catch:
-    """The recovery: a spring and a damper."""
-
-    def act(self, observation: np.ndarray) -> np.ndarray:
-        return np.clip(observation @ [[-40.0], [-10.0]], -20.0, 20.0)
+def catch(observation: np.ndarray) -> np.ndarray:
+    """The recovery: a spring and a damper, [k, 2] -> [k, 1]."""
+    return np.clip(observation @ [[-40.0], [-10.0]], -20.0, 20.0)
 
 
 def tilt(observation: np.ndarray) -> np.ndarray:
-    """D(s), [k, n] -> [k]."""
+    """D(s), [k, 2] -> [k]."""
     return np.abs(observation[:, 0])
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--seconds", type=float, default=5.0)
-    parser.add_argument("--log", default="fake_robot.jsonl")
-    arguments, robot = parser.parse_args(), FakeRobot()
-    who = {"recovery": Catch(), "intervention": SafeRegion(constant(0.2)), "distance": tilt}
-    limits = {"rate": 100.0, "safe_action": [0.0], "slew": 2000.0}
-    rng, began = np.random.default_rng(1), time.monotonic()
-    params = init_actor_critic(rng, 2, 1, (32,))
-    with RobotLoop(robot, **who, **limits, log=arguments.log, reset=robot.set_upright) as loop:
-        collector = RobotCollector(loop, rollout_steps=100)
-        collector.arm(params)
-        while time.monotonic() - began < arguments.seconds:
-            rollout = collector.collect(params, 0.0, rng)
-            print(f"reward {rollout.task_reward.sum():.1f}, recovery {rollout.recovering.mean():.0%}")
-            time.sleep(0.3)  # learning: the recovery holds the robot
-        print(loop.status())
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("--seconds", type=int, default=60, help="of the robot's time, learning not counted")
+    parser.add_argument("--log", default="fake_robot.jsonl", help="where the loop writes what happened")
+    args, robot = parser.parse_args(), FakeRobot()
+    region = SafeRegion(distance=tilt, radius=linear(0.1, 0.5))
+    limits = {"rate": RATE, "safe_action": [0.0], "slew": 2000.0, "reset": robot.set_upright}
+    with RobotLoop(robot, recovery=catch, intervention=region, log=args.log, **limits) as loop:
+        agent = SafeExplorer(loop, rollout_steps=RATE, minibatches=4, learning_rate=1e-3, gamma=0.95)
+        agent.learn(RATE * args.seconds, progress_bar=True)
+        print(
+            f"{agent.summary['falls']} falls, recovery {agent.summary['recovery_rate']:.0%}; {loop.status()}"
+        )
 
 
 if __name__ == "__main__":

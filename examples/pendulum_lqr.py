@@ -62,9 +62,7 @@ def distance(observation: np.ndarray) -> np.ndarray:
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(
-        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
-    )
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--steps", type=int, default=40_000, help="environment steps of each method")
     steps = parser.parse_args().steps
     region = SafeRegion(distance=distance, radius=linear(0.2, 0.4))

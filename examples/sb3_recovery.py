@@ -18,9 +18,7 @@ from safeexplorer import SafeExplorer
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(
-        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
-    )
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--recovery-steps", type=int, default=100_000, help="environment steps of SAC")
     parser.add_argument("--steps", type=int, default=500_000, help="environment steps of SafeExplorer")
     args = parser.parse_args()

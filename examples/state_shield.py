@@ -32,9 +32,7 @@ def push_under(observation: np.ndarray) -> np.ndarray:
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(
-        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
-    )
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--steps", type=int, default=40_000, help="environment steps of each method")
     steps = parser.parse_args().steps
     for method in ("ppo", "safeexplorer"):

@@ -1,4 +1,4 @@
-"""Manipulation: a hand pushes a block to the middle of a mark; a script drags it back before it drops off the table.
+"""Manipulation: a hand pushes a block to a mark; a script drags it back before it drops off the table.
 
     python examples/tidy_table.py --steps 150000
 
@@ -67,16 +67,13 @@ def from_middle(observation: np.ndarray) -> np.ndarray:
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(
-        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
-    )
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--steps", type=int, default=150_000, help="environment steps of each method")
-    steps = parser.parse_args().steps
-    region = SafeRegion(distance=from_middle, radius=linear(0.75, 0.1))
+    steps, region = parser.parse_args().steps, SafeRegion(distance=from_middle, radius=linear(0.75, 0.1))
     for method in ("ppo", "safeexplorer"):
         agent = SafeExplorer([Table] * 4, fetch_back, region, method=method, **SETTINGS)
-        got = agent.learn(steps, progress_bar=True).summary
-        print(f"{method}: {got['falls']:,} blocks dropped, final return {got['final_reward']:,.1f}")
+        end = agent.learn(steps, progress_bar=True).summary
+        print(f"{method}: {end['falls']:,} blocks dropped, final return {end['final_reward']:,.1f}")
 
 
 if __name__ == "__main__":

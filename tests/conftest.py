@@ -5,12 +5,12 @@ import tempfile
 
 import hypothesis
 
+import safeexplorer  # noqa: F401 (before mujoco, which picks its OpenGL backend at import)
+
 # Every worker and every process that a test starts compiles each function once, and then finds it here.
 CACHE = os.path.join(tempfile.gettempdir(), f"safeexplorer-jax-{os.getuid()}")
 os.environ.setdefault("JAX_COMPILATION_CACHE_DIR", CACHE)
 os.environ.setdefault("JAX_PERSISTENT_CACHE_MIN_COMPILE_TIME_SECS", "0.2")
-
-import safeexplorer  # noqa: F401 (before mujoco, which picks its OpenGL backend at import)
 
 # A shared machine may be slow at any moment; slowness is not a failure.
 hypothesis.settings.register_profile("suite", deadline=None, print_blob=True)

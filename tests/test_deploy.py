@@ -15,8 +15,8 @@ from onnx.reference import ReferenceEvaluator
 from safeexplorer import __version__, deploy
 from safeexplorer.cli import main
 from safeexplorer.deploy import ExportError, export_onnx
-from safeexplorer.film import load_policy
 from safeexplorer.networks import init_actor_critic, init_mlp
+from safeexplorer.policy_files import load_policy
 from safeexplorer.settings import Settings
 from safeexplorer.training import open_run, stored_settings
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import re
 import runpy
 import sys
@@ -50,6 +51,13 @@ def test_a_model_with_predict_recovers_half_cheetah(monkeypatch, capsys):
     fake.SAC = SAC
     monkeypatch.setitem(sys.modules, "stable_baselines3", fake)
     assert "falls" in run("sb3_recovery.py", ["--steps", "8192"], monkeypatch, capsys)
+
+
+def test_the_fake_robot_learns_in_real_time_and_logs_it(monkeypatch, capsys, tmp_path):
+    log = tmp_path / "robot.jsonl"
+    out = run("fake_robot.py", ["--seconds", "2", "--log", str(log)], monkeypatch, capsys)
+    events = [json.loads(line)["event"] for line in log.read_text().splitlines()]
+    assert events[0] == "arm" and events[-1] == "disarm" and re.search(r"^\d+ falls, recovery", out, re.M)
 
 
 @pytest.mark.parametrize("path", sorted(EXAMPLES.glob("*.py")), ids=lambda path: path.name)

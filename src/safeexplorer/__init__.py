@@ -27,6 +27,7 @@ HOMES = {
     "constant": "schedules",
     "RecoveryWrapper": "dialects",
     "ReportTakeovers": "dialects",
+    "RobotLoop": "realtime",
 }
 
 __all__ = ["envs", *HOMES]

@@ -23,12 +23,14 @@ from safeexplorer.evaluation import Evaluation, evaluate
 from safeexplorer.interruption import Stopped
 from safeexplorer.interventions import Intervention, NoIntervention, ReportedTakeovers, SafeRegion
 from safeexplorer.learners import make_learner
+from safeexplorer.methods import METHODS
 from safeexplorer.policy import draw_noise, propose
+from safeexplorer.realtime import RobotLoop
 from safeexplorer.recovery import as_recovery, interface_between, load_recovery
 from safeexplorer.settings import Settings, from_dict
 from safeexplorer.simulation import Simulation
 from safeexplorer.training import Training, check_fit, initial_generator, train
-from safeexplorer.world import World, robot_world
+from safeexplorer.world import World, physical_world, robot_world
 
 Callback = Callable[["SafeExplorer", dict[str, Any]], bool | None]
 FORMAT = 1  # of saved agents
@@ -45,7 +47,8 @@ class SafeExplorer:
         agent.learn(total_timesteps=1_000_000)
         action, _ = agent.predict(observation, deterministic=True)
 
-    env: an id, a `gymnasium.Env`, a list of factories, a `VectorEnv` in any autoreset mode or an SB3 `VecEnv`.
+    env: an id, a `gymnasium.Env`, a list of factories, a `VectorEnv` in any autoreset mode, an SB3 `VecEnv`, or the
+        `RobotLoop` of a physical robot.
     recovery: a callable [k, n] -> [k, m], anything with SB3's `predict`, an .onnx file, a shipped recovery by name.
     region: where the policy acts; or `intervention`, any object with `takes_over(situation, progress)`.
     method: a row of the method table. `settings`: any other field of `Settings`, such as gamma=0.98.
@@ -250,6 +253,8 @@ def make_world(
     settings: Settings, env: Any, recovery: Any, intervention: Intervention | None, eval_env: Any
 ) -> World:
     """From what the caller gave; what was left out of a built-in robot is the robot's own."""
+    if isinstance(env, RobotLoop):
+        return loop_world(settings, env, recovery, intervention)
     if settings.robot is None:
         return own_world(settings, env, recovery, intervention, eval_env)
     world = robot_world(settings.resolved())
@@ -260,6 +265,20 @@ def make_world(
         if recovery is not None:
             world.recovery = load_recovery(recovery, world.env.robot)
     return world
+
+
+def loop_world(
+    settings: Settings, loop: RobotLoop, recovery: Any, intervention: Intervention | None
+) -> World:
+    """A physical robot, whose loop holds the recovery and knows where the policy may act."""
+    if recovery is not None or intervention is not None:
+        raise ValueError("recovery and region belong to the RobotLoop; allowed here: neither")
+    method = settings.method_row()
+    if not method.intervenes or method.sampled_recovery:
+        allowed = [m.name for m in METHODS.values() if m.intervenes and not m.sampled_recovery]
+        raise ValueError(f"method is {method.name!r}; allowed on a physical robot: {', '.join(allowed)}")
+    one = replace(settings, num_envs=1, steps=settings.steps or 2**40).resolved()
+    return physical_world(loop, one.rollout_steps)
 
 
 def own_world(

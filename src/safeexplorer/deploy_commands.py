@@ -10,8 +10,8 @@ from rich.console import Console
 
 from safeexplorer import envs
 from safeexplorer.deploy import export_onnx
-from safeexplorer.film import load_policy
 from safeexplorer.interventions import SafeRegion
+from safeexplorer.policy_files import load_policy
 from safeexplorer.settings import Settings
 from safeexplorer.training import stored_settings
 from safeexplorer.world import make_intervention

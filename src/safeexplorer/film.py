@@ -13,8 +13,8 @@ from rich.console import Console
 
 from safeexplorer import envs
 from safeexplorer.interventions import SafeRegion, Situation
-from safeexplorer.policies import load_policy
 from safeexplorer.policy import draw_noise, propose
+from safeexplorer.policy_files import load_policy
 from safeexplorer.recovery import load_recovery
 from safeexplorer.rendering import Painter
 from safeexplorer.robot_commands import MAX_FPS, MOTION, picture_size, write_motion

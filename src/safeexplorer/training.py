@@ -152,6 +152,13 @@ class Training:
             )
         return metrics
 
+    def rehearse(self, rollout: Rollout) -> None:
+        """An update that leaves no trace, to compile it before it matters how long it takes."""
+        state, size = self.learner.get_state(), self.settings.batch_size
+        order = np.tile(np.arange(size, dtype=np.int32), (self.settings.epochs, 1))
+        self.learner.update(rollout, np.zeros(rollout.terminated.shape), order, 0.0)
+        self.learner.set_state(state)
+
     def record(
         self, rollout: Rollout, episodes: list[Episode], learned: dict, progress: float
     ) -> dict[str, Any]:
@@ -321,6 +328,7 @@ def train(
     with exclusive(folder), stop_requests() as asked_to_stop:
         run = open_run(settings, folder, world, learner_state)
         try:
+            run.world.begin(run)
             while run.update < settings.updates:
                 row = run.run_update()
                 last = run.update == settings.updates
@@ -331,6 +339,7 @@ def train(
                     raise Stopped(f"stopped after update {run.update} of {settings.updates}")
             write_summary(run)
         finally:
+            run.world.finish()
             run.close()
     return run
 

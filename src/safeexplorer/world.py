@@ -12,6 +12,7 @@ from safeexplorer import envs
 from safeexplorer.environments import sizes_of
 from safeexplorer.interventions import Intervention, JumpStart, NoIntervention, SafeRegion
 from safeexplorer.policy import Sizes
+from safeexplorer.realtime import RobotCollector, RobotLoop
 from safeexplorer.recovery import CheckedRecovery, load_recovery
 from safeexplorer.rollout import Collector
 from safeexplorer.schedules import linear, make_schedule
@@ -27,6 +28,8 @@ class World:
     recovery: CheckedRecovery | None
     evaluation_env: VectorEnv | None = None
     make_collector: Callable[..., Any] = Collector
+    begin: Callable[[Any], None] = lambda run: None  # called with the `Training` before its first update
+    finish: Callable[[], None] = lambda: None  # and after its last one, whatever happened
 
     @property
     def sizes(self) -> Sizes:
@@ -56,4 +59,30 @@ def make_intervention(settings: Settings) -> Intervention:
         return JumpStart(linear(settings.handoff, -settings.handoff))
     return SafeRegion(
         make_schedule(settings.schedule, settings.initial_radius, settings.max_radius, settings.fraction)
+    )
+
+
+def physical_world(loop: RobotLoop, rollout_steps: int) -> World:
+    """One physical robot: the learner is compiled before the loop is armed, and the loop disarmed afterwards."""
+    collector = RobotCollector(loop, rollout_steps)
+    held_before = False
+
+    def begin(run: Any) -> None:
+        nonlocal held_before
+        held_before = loop.armed
+        run.rehearse(collector.blank())
+        if not held_before:
+            collector.arm(run.params)
+
+    def finish() -> None:
+        if not held_before:
+            loop.disarm()
+
+    return World(
+        env=collector,
+        intervention=loop.pilot.intervention,
+        recovery=None,  # the loop's own
+        make_collector=lambda *_, **__: collector,
+        begin=begin,
+        finish=finish,
     )

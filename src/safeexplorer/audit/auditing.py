@@ -27,7 +27,7 @@ from safeexplorer.audit.suggestions import suggest
 from safeexplorer.interventions import SafeRegion
 from safeexplorer.learner import Hyperparameters
 from safeexplorer.networks import Params
-from safeexplorer.policies import sizes_of
+from safeexplorer.policy_files import sizes_of
 from safeexplorer.rollout import Collector
 from safeexplorer.trajectory import Rollout
 

@@ -21,11 +21,12 @@ from safeexplorer.interventions import SafeRegion
 from safeexplorer.learner import Hyperparameters
 from safeexplorer.methods import CONSTRAINED
 from safeexplorer.networks import Params, init_actor_critic
-from safeexplorer.policies import load_policy, policy_from_arrays, sizes_of
+from safeexplorer.policy_files import load_policy, policy_from_arrays, sizes_of
 from safeexplorer.recovery import load_recovery
 from safeexplorer.rollout import Collector
 from safeexplorer.settings import Settings
-from safeexplorer.training import make_intervention, stored_settings
+from safeexplorer.training import stored_settings
+from safeexplorer.world import make_intervention
 
 LIVE = ("recovery", "steps", "num_envs", "radius", "progress", "sampled_recovery", "action_noise")
 DEFAULT_STEPS = 8192

@@ -9,7 +9,7 @@ from typing import NamedTuple
 import numpy as np
 
 from safeexplorer.networks import Params
-from safeexplorer.policies import policy_from_arrays
+from safeexplorer.policy_files import policy_from_arrays
 from safeexplorer.trajectory import Rollout
 
 REQUIRED = {

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 import numpy as np
 
 from safeexplorer.interventions import Situation
@@ -20,13 +22,16 @@ class RobotCollector:
     The observer is told afterwards, row by row; meanwhile `observation`, `distance` and `step` are those of the row.
     """
 
-    sampled = False
+    sampled, num_envs, pose_name = False, 1, "observation"
 
     def __init__(self, loop: RobotLoop, rollout_steps: int, observer: Observer | None = None):
         if not (isinstance(rollout_steps, int) and rollout_steps > 0):
             raise ValueError(f"rollout_steps is {rollout_steps!r}; allowed: a positive whole number")
         self.loop, self.steps, self.observer = loop, rollout_steps, observer
         self.recovery, self.intervention = loop.pilot.recovery, loop.pilot.intervention
+        self.single_observation_space = loop.hardware.observation_space
+        self.single_action_space = loop.hardware.action_space
+        self.metadata = {"render_fps": round(loop.rate)}
         self.distances = np.zeros((rollout_steps, 1))  # [T, 1] D(s_t)
         self.executed = np.zeros((rollout_steps, 1, loop.sizes[1]), np.float32)  # [T, 1, m] the commands sent
         self.reset(0)
@@ -101,15 +106,26 @@ class RobotCollector:
             raise ValueError(f"hardware.reward of row {t} is {reward[t]}; allowed: a finite number")
         return _stack(rows, proposed, action, reward, outside)
 
+    # -- records ---------------------------------------------------------------------------------------------
+
+    def snapshot(self, ids: Sequence[int]) -> dict[str, np.ndarray]:
+        """What is written down about an exit."""
+        return {"observation": self.observation}
+
+    def pose(self) -> np.ndarray:
+        """What the black box keeps of an instant."""
+        return self.observation
+
     # -- resuming --------------------------------------------------------------------------------------------
 
     def get_state(self) -> dict[str, np.ndarray]:
         """Nothing: a run goes on between episodes only, from wherever the robot then is."""
         return {}
 
-    def set_state(self, state: dict[str, np.ndarray]) -> None:
-        """Go on with a new episode."""
+    def set_state(self, state: dict[str, np.ndarray]) -> bool:
+        """Go on with a new episode: the one in hand cannot be put back."""
         self.reset(0)
+        return False
 
 
 def _stack(

@@ -19,7 +19,7 @@ from safeexplorer.realtime.log import EventLog
 from safeexplorer.realtime.pilot import Distance, Pilot, described
 from safeexplorer.realtime.rehearsal import rehearse
 from safeexplorer.realtime.rows import Policy, Rows
-from safeexplorer.rollout import Acts
+from safeexplorer.recovery import as_recovery, interface_between
 
 SWITCH_INTERVAL = (
     1e-4  # s, how long another Python thread may keep the interpreter from a tick; 5e-3 is usual
@@ -51,6 +51,8 @@ def ask_a_person() -> None:
 class RobotLoop:
     """Holds one robot at a fixed rate; `record` lets a policy act on it.
 
+    recovery     an object with act(observations [k, n]), or what `recovery.as_recovery` takes: a callable, a file
+    distance     D, observations [k, n] -> [k]; the intervention's own if None
     slew         largest change of a command per second, one number or one per action; None for no limit
     max_age      s, of a reading that the policy may act on; two ticks if None
     max_blind    s without a good reading after which the safe action replaces the recovery; ten ticks if None
@@ -64,7 +66,7 @@ class RobotLoop:
         self,
         hardware: Hardware,
         *,
-        recovery: Acts,
+        recovery: Any,
         intervention: Intervention,
         rate: float,
         safe_action: Any,
@@ -82,7 +84,10 @@ class RobotLoop:
         check_box("observation_space", hardware.observation_space)
         self.limits = make_limits(hardware.action_space, rate, safe_action, max_age, max_blind, slew)
         if not callable(getattr(recovery, "act", None)):
-            raise ValueError(f"recovery is {recovery!r}; allowed: an object with act(observations [k, n])")
+            spaces = hardware.observation_space, hardware.action_space
+            recovery = as_recovery(recovery, interface_between("the robot", *spaces))
+        if distance is None and callable(getattr(intervention, "distance", None)):
+            distance = intervention.distance
         if not (isinstance(max_overruns, int) and max_overruns > 0):
             raise ValueError(f"max_overruns is {max_overruns!r}; allowed: a positive whole number")
         if priority is not None and (priority not in range(1, 100) or not hasattr(os, "SCHED_FIFO")):
