@@ -12,6 +12,7 @@ from pathlib import Path
 import gymnasium
 import jax
 import numpy as np
+import onnxruntime
 import pytest
 from gymnasium.vector import AutoresetMode, SyncVectorEnv
 
@@ -232,3 +233,67 @@ def test_gymnasiums_own_environments_train_without_special_cases(name):
 def test_every_public_name_is_there():
     assert all(getattr(safeexplorer, name) is not None for name in safeexplorer.__all__)
     assert Path(safeexplorer.__file__).name == "__init__.py"
+
+
+def test_an_agent_is_exported_and_the_graph_acts_as_it_does(tmp_path):
+    made = agent()
+    made.export(tmp_path / "policy.onnx")
+    session = onnxruntime.InferenceSession(tmp_path / "policy.onnx", providers=["CPUExecutionProvider"])
+    observation = np.random.default_rng(0).standard_normal((5, 2)).astype(np.float32)
+    (action,) = session.run(["action"], {"observation": observation})
+    np.testing.assert_allclose(action, made.predict(observation, deterministic=True)[0], atol=1e-6)
+
+
+def test_an_audit_of_ones_own_environment_counts_what_the_recovery_does():
+    made = agent(region=SafeRegion(distance=far, radius=0.3))
+    found = made.audit(512)
+    assert 0.1 < found.shares.recovery_rate < 0.9
+    assert found.segments.count > 10 and found.gradients.masked_norm > 0
+    with pytest.raises(ValueError, match="steps is 511; allowed: a positive multiple of the 2 environments"):
+        made.audit(511)
+
+
+class OldVecEnv:
+    """What Stable-Baselines3 calls a VecEnv, over two of the toys."""
+
+    num_envs, observation_space, action_space = 2, Drift.observation_space, Drift.action_space
+
+    def __init__(self):
+        self.envs = [Drift(limit=6), Drift(limit=9)]
+        self.seeds = [None, None]
+
+    def seed(self, seed):
+        self.seeds = [seed, seed + 1]
+
+    def reset(self):
+        got = [env.reset(seed=seed) for env, seed in zip(self.envs, self.seeds, strict=True)]
+        self.seeds, self.reset_infos = [None, None], [info for _, info in got]
+        return np.stack([observation for observation, _ in got])
+
+    def step(self, actions):
+        rows, rewards, dones, infos = [], [], [], []
+        for i, env in enumerate(self.envs):
+            observation, reward, terminated, truncated, info = env.step(actions[i])
+            if terminated or truncated:
+                info |= {
+                    "terminal_observation": observation,
+                    "TimeLimit.truncated": truncated and not terminated,
+                }
+                observation, self.reset_infos[i] = env.reset()
+            row = observation, reward, terminated or truncated, info
+            for column, value in zip((rows, rewards, dones, infos), row, strict=True):
+                column.append(value)
+        return np.stack(rows), np.array(rewards), np.array(dones), infos
+
+    def step_async(self, actions): ...
+
+    def env_is_wrapped(self, wrapper): ...
+
+    def close(self): ...
+
+
+@pytest.mark.parametrize("distance", [far, "gap"])
+def test_an_sb3_vecenv_trains_to_the_same_parameters_as_the_environments_in_it(distance):
+    region = SafeRegion(distance=distance, radius=linear(0.1, 0.8))
+    ours = agent([lambda: Drift(limit=6), lambda: Drift(limit=9)], region=region).learn(128)
+    assert equal(agent(OldVecEnv(), region=region).learn(128).learner.params, ours.learner.params)

@@ -15,7 +15,9 @@ import numpy as np
 from gymnasium.spaces import Box, Discrete
 from gymnasium.vector import VectorEnv
 
+from safeexplorer.audit import Audit, audit_collector
 from safeexplorer.checkpoint import flatten, under, unflatten_like
+from safeexplorer.deploy import export_onnx
 from safeexplorer.display import TrainingDisplay
 from safeexplorer.environments import Environments, sizes_of, vectorise
 from safeexplorer.envs import ROBOTS
@@ -27,6 +29,7 @@ from safeexplorer.methods import METHODS
 from safeexplorer.policy import draw_noise, propose
 from safeexplorer.realtime import RobotLoop
 from safeexplorer.recovery import as_recovery, interface_between, load_recovery
+from safeexplorer.rollout import Collector
 from safeexplorer.settings import Settings, from_dict
 from safeexplorer.simulation import Simulation
 from safeexplorer.training import Training, check_fit, initial_generator, train
@@ -183,7 +186,31 @@ class SafeExplorer:
             return rows[:, 0].astype(np.int64) + space.start
         return np.clip(rows, space.low, space.high).astype(space.dtype)
 
-    # -- saving --------------------------------------------------------------------------------------------
+    def audit(self, steps: int = 8192, progress: float = 0.0, seed: int = 0) -> Audit:
+        """What the recovery does under this policy, and what an update would make of it (see `safeexplorer audit`).
+
+        New episodes begin for it in the environments that the agent learns in.
+        """
+        world, settings = self.world, self.settings
+        if world is None or world.recovery is None or world.sizes.choices:
+            raise ValueError("an audit needs an environment with a recovery and a Box of actions")
+        count = world.env.num_envs
+        if steps < count or steps % count:
+            raise ValueError(f"steps is {steps}; allowed: a positive multiple of the {count} environments")
+        sampled = settings.method_row().sampled_recovery
+        collector = Collector(world.env, world.recovery, world.intervention, steps // count, sampled=sampled)
+        collector.reset(seed)
+        hyper = self._settings_for(2**40).hyperparameters()
+        return audit_collector(
+            collector,
+            self.learner.params,
+            progress,
+            np.random.default_rng(seed),
+            policy="the agent's",
+            hyper=hyper,
+        )
+
+    # -- saving and exporting --------------------------------------------------------------------------------
 
     def save(self, path: str | os.PathLike) -> Path:
         """One file with the policy, the optimiser and the settings; functions of yours are not in it."""
@@ -202,6 +229,12 @@ class SafeExplorer:
             os.fsync(file.fileno())
         os.replace(temporary, path)
         return path
+
+    def export(self, path: str | os.PathLike, radius: float | None = None) -> dict[str, Any]:
+        """The policy as an ONNX file, compared with `predict` first; with a radius also the gate (docs/deploy.md)."""
+        facts = {"method": self.settings.method, "seed": self.settings.seed, "steps": self.num_timesteps}
+        metadata = {name: str(fact) for name, fact in facts.items()}
+        return export_onnx(path, self.learner.params, self.action_space, region=radius, metadata=metadata)
 
     @classmethod
     def load(cls, path: str | os.PathLike, env: Any = None, **arguments: Any) -> SafeExplorer:

@@ -69,7 +69,7 @@ class ExitNotes:
 
     def _note(self, robots: np.ndarray) -> Exit:
         env = self.collector.env
-        world = copied(env.get_state()) if restorable(env) else None
+        world = (copied(env.get_state()) or None) if restorable(env) else None
         return Exit(robots, self.collector.observation.copy(), world, memory_of(self.collector.recovery))
 
 
