@@ -15,6 +15,7 @@ import numpy as np
 from gymnasium.spaces import Box, Discrete
 from gymnasium.vector import VectorEnv
 
+from safeexplorer import envs
 from safeexplorer.audit import Audit, audit_collector
 from safeexplorer.checkpoint import flatten, under, unflatten_like
 from safeexplorer.deploy import export_onnx
@@ -176,8 +177,8 @@ class SafeExplorer:
         """
         if env is None and self.world is None:
             raise ValueError("this agent was loaded without an environment; give evaluate(env=...) one")
-        judge = self.world.env if env is None else Environments(vectorise(env, EVAL_EPISODES))
         intervention = self.world.intervention if self.world is not None else NoIntervention()
+        judge = self.world.env if env is None else judging_env(env, EVAL_EPISODES, intervention)
         return evaluate(self.learner.params, judge, intervention, LAST, seed, deterministic)
 
     def _in_space(self, rows: np.ndarray) -> np.ndarray:
@@ -282,6 +283,14 @@ def robot_of(env: Any) -> tuple[str | None, Any]:
     return None, env
 
 
+def judging_env(env: Any, episodes: int, intervention: Intervention) -> VectorEnv:
+    """Environments to judge a policy in: as many copies of an id as there are to be episodes."""
+    robot, env = robot_of(env)
+    if robot is not None:
+        return envs.make(robot, episodes) if env is None else env
+    return Environments(vectorise(env, episodes), getattr(intervention, "distance", None))
+
+
 def make_world(
     settings: Settings, env: Any, recovery: Any, intervention: Intervention | None, eval_env: Any
 ) -> World:
@@ -324,9 +333,7 @@ def own_world(
         raise ValueError(f"eval_every is {settings.eval_every}; allowed without an eval_env: 0")
     judge = None
     if settings.eval_every:
-        judge = Environments(
-            vectorise(env if eval_env is None else eval_env, settings.eval_episodes), distance
-        )
+        judge = judging_env(env if eval_env is None else eval_env, settings.eval_episodes, intervention)
     method = settings.method_row()
     if not method.intervenes:
         return World(vector, NoIntervention(), None, judge)
