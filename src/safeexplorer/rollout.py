@@ -13,7 +13,7 @@ from gymnasium.vector import AutoresetMode, VectorEnv
 
 from safeexplorer.checkpoint import under
 from safeexplorer.interventions import Intervention, Situation
-from safeexplorer.networks import Params
+from safeexplorer.networks import Params, for_rows
 from safeexplorer.policy import draw_noise, propose
 from safeexplorer.trajectory import Rollout
 
@@ -78,6 +78,7 @@ class Collector:
         """T steps under the mixed policy. The arrays of the result are reused by the next call."""
         takes_over, env = self.intervention.takes_over, self.env
         noise = draw_noise(params, self._proposed.shape[:2], rng)
+        params = params | {"actor": for_rows(params["actor"], env.num_envs)}
         open_before = self.open
         self._log_density.fill(0.0)
         for t in range(self.steps):
@@ -114,15 +115,15 @@ class Collector:
         self, t: int, outside: np.ndarray, open_before: np.ndarray, rng: np.random.Generator
     ) -> None:
         """Let the recovery act on the robots outside M, and report first exits."""
-        robots = np.flatnonzero(outside)
-        if self.observer is not None and not open_before[robots].all():
-            self.observer.on_exit(t, robots[~open_before[robots]])
+        (robots,) = outside.nonzero()
+        exits = outside > open_before
+        if self.observer is not None and np.count_nonzero(exits):
+            self.observer.on_exit(t, np.flatnonzero(exits))
+        observation = self.observation.take(robots, axis=0)
         if self.sampled:
-            self._action[t, robots], self._log_density[t, robots] = self.recovery.sample(
-                self.observation[robots], rng
-            )
+            self._action[t, robots], self._log_density[t, robots] = self.recovery.sample(observation, rng)
         else:
-            self._action[t, robots] = self.recovery.act(self.observation[robots])
+            self._action[t, robots] = self.recovery.act(observation)
 
     def _note_takeovers(self, t: int, info: dict[str, Any]) -> np.ndarray:
         """Someone in the environment acted instead of the action it was sent: a recovery step, whoever it was."""

@@ -35,8 +35,10 @@ class SquashedActor:
         self.params = {"actor": layers}
         self.low, self.high = np.asarray(low, np.float32), np.asarray(high, np.float32)
         self.centre, self.half = (self.high + self.low) / 2, (self.high - self.low) / 2
-        mean = {k: np.ascontiguousarray(v[..., : self.low.size]) for k, v in layers[-1].items()}
-        self._mean_layers = [*layers[:-1], mean]
+        mean = {k: v[..., : self.low.size] for k, v in layers[-1].items()}
+        # For a few rows a wide layer's weights are read fastest column by column.
+        wide = [layer | {"weight": np.asfortranarray(layer["weight"])} for layer in (*layers[1:-1], mean)]
+        self._mean_layers = [*layers[:1], *wide]
 
     def __call__(self, observation: Array) -> Array:
         return self._squash(relu_mlp(self._mean_layers, observation.astype(np.float32), np))

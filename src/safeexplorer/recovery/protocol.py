@@ -71,6 +71,7 @@ class CheckedRecovery:
     def __init__(self, policy: Callable[[Array], Array], interface: Interface, name: str, digest: str = ""):
         self.policy, self.interface, self.name, self.digest = policy, interface, name, digest
         self.robot = interface.robot
+        self.bounded = bool(np.isfinite([interface.low, interface.high]).all())
         self.deterministic = bool(getattr(policy, "deterministic", True))
         self.has_density = hasattr(policy, "sample") and hasattr(policy, "log_density")
 
@@ -119,10 +120,12 @@ class CheckedRecovery:
             action = action[:, None]
         if action.shape != (rows, low.size):
             raise self._error(f"gave actions of shape {action.shape}, expected {(rows, low.size)}")
-        allowed = (action >= low) & (action <= high) & np.isfinite(action)  # a bound may be infinite
+        allowed = (action >= low) & (action <= high)  # a NaN fails both comparisons
+        if not self.bounded:
+            allowed &= np.isfinite(action)
         if discrete:
             allowed &= action == np.rint(action)
-        if allowed.all():
+        if np.count_nonzero(allowed) == action.size:
             return action - low if discrete else action  # choices are counted from 0, as the policy does
         row, column = np.argwhere(~allowed)[0]
         bounds = f"[{low[column]:.6g}, {high[column]:.6g}]" + (", whole numbers" if discrete else "")
