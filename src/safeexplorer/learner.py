@@ -20,6 +20,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 import optax
+from jax.flatten_util import ravel_pytree
 
 from safeexplorer.diagnostics import DIAGNOSED_STEPS, importance_diagnostics
 from safeexplorer.labelling import Appraisal, label, stored_action
@@ -53,7 +54,7 @@ class LearnerState(NamedTuple):
     """Everything that an update changes."""
 
     params: Params
-    optimizer: Any
+    optimizer: Any  # of all parameters as one vector, `ravel_pytree(params)`
 
 
 class Losses(NamedTuple):
@@ -79,7 +80,7 @@ def optimizer(hyper: Hyperparameters) -> optax.GradientTransformation:
 def init_learner(params: Params, hyper: Hyperparameters) -> LearnerState:
     """Fresh optimiser state around `params`."""
     params = jax.tree.map(jnp.asarray, params)
-    return LearnerState(params, optimizer(hyper).init(params))
+    return LearnerState(params, optimizer(hyper).init(ravel_pytree(params)[0]))
 
 
 def weighted_mean(x: Any, weight: Any) -> Any:
@@ -210,23 +211,27 @@ def make_learn(method: Method, hyper: Hyperparameters) -> Callable:
         labelled, segments = label(rollout, appraisal, method, discounts, hyper.per_segment)
         batch = Batch(*(x.reshape(-1, *x.shape[2:]) for x in labelled))
         columns, unpack = pack(batch)
+        theta, params_of = ravel_pytree(state.params)  # one vector: Adam leaf by leaf takes 4% longer
 
-        def minibatch_step(state, rows):
-            batch = unpack(rows)
-            gradient, losses = jax.grad(total_loss, has_aux=True)(state.params, batch, method, hyper)
-            updates, optimizer_state = adam.update(gradient, state.optimizer)
-            params = jax.tree.map(lambda p, u: p - learning_rate * u, state.params, updates)
-            return LearnerState(params, optimizer_state), losses
+        def loss(theta, batch):
+            return total_loss(params_of(theta), batch, method, hyper)
 
-        def epoch(state, order):
+        def minibatch_step(carry, rows):
+            theta, moments = carry
+            gradient, losses = jax.grad(loss, has_aux=True)(theta, unpack(rows))
+            step, moments = adam.update(gradient, moments)
+            return (theta - learning_rate * step, moments), losses
+
+        def epoch(carry, order):
             shuffled = columns[order].reshape(hyper.minibatches, -1, columns.shape[1])
-            return jax.lax.scan(minibatch_step, state, shuffled)
+            return jax.lax.scan(minibatch_step, carry, shuffled)
 
         first = unpack(columns[order[0, : columns.shape[0] // hyper.minibatches]])
         extra = gradient_norms(state.params, first, method, hyper)
         if method.sampled_recovery:
             extra |= importance_diagnostics(state.params, unpack(columns[order[0, :DIAGNOSED_STEPS]]))
-        state, losses = jax.lax.scan(epoch, state, order)
+        (theta, moments), losses = jax.lax.scan(epoch, (theta, state.optimizer), order)
+        state = LearnerState(params_of(theta), moments)
         last_epoch = jax.tree.map(lambda x: x[-1].mean(), losses)
         metrics = summarise(state, last_epoch, labelled, appraisal, segments, rollout) | extra
         return state, metrics
