@@ -11,7 +11,6 @@ from scipy.spatial.transform import Rotation
 from safeexplorer.envs import go1, go1_model, make
 from safeexplorer.envs.attitude import euler_of, quaternion_of, rotation_of
 from safeexplorer.envs.starts import lowest_point
-from safeexplorer.robot import Bodies
 
 MODEL = go1_model.build()
 
@@ -155,7 +154,8 @@ def test_every_reward_term_is_its_formula():
 
 def air_time_after(contacts, command=(0.5, 0.0, 0.0)):
     """The air-time reward of each step of one robot whose first foot touches as given, the others always."""
-    now = Bodies(
+    now = go1.Go1s(
+        qpos=np.zeros((1, 19)),
         air_time=np.zeros((1, 4)),
         last_contact=np.zeros((1, 4)),
         previous_action=np.zeros((1, 12)),

@@ -142,8 +142,8 @@ class Simulation(VectorEnv):
             "cost": fallen.astype(np.float64),
             "simulation_error": diverged,
             **self._situation(distance),
+            **dict(zip(self._reward_keys, terms.T, strict=True)),
         }
-        info.update(zip(self._reward_keys, terms.T, strict=True))
         ended = fallen | truncated
         if self._autoreset and np.count_nonzero(ended):
             observation = self._begin_again(ended, observation, info)

@@ -51,6 +51,11 @@ def scratch(*shape: int) -> cached_property:
     return cached_property(lambda self: np.zeros((len(self.qpos), *shape)))
 
 
+def constant(row: np.ndarray) -> cached_property:
+    """`row` once per robot: numpy works on arrays of one shape twice as fast as it broadcasts."""
+    return cached_property(lambda self: np.tile(row, (len(self.qpos), 1)))
+
+
 class Go1s(Bodies):
     height = cached_property(lambda self: self.qpos[:, 2])
     quaternion = cached_property(lambda self: self.qpos[:, 3:7])
@@ -61,6 +66,8 @@ class Go1s(Bodies):
     rotation = scratch(9)  # R, from the base frame to the world
     euler = scratch(3)  # roll, pitch, yaw
     velocity = scratch(3)  # R^T v, in the base frame
+    sag = scratch()  # height - 0.3
+    landed = scratch(4)  # feet that touch the floor now or did at the step before
     angles = cached_property(lambda self: tuple(self.euler.T))
     entries = cached_property(lambda self: tuple(self.rotation.T))
     matrix = cached_property(lambda self: self.rotation.reshape(-1, 3, 3))
@@ -94,6 +101,8 @@ class Go1s(Bodies):
             np.zeros((count, 14)),
         )
 
+    scale, offset = constant(_SCALE), constant(_OFFSET)
+    joint_centre, soft_reach = constant(JOINT_CENTRE), constant(SOFT_REACH)
     last_speeds = scratch(12)
     errors = scratch(56)
     squared = cached_property(lambda self: self.terms[:, :9])
@@ -104,13 +113,14 @@ def prepare(now: Go1s) -> None:
     rotation_of(now.quaternion, out=now.rotation)
     euler_of(now.entries, out=now.angles)
     np.add.reduce(now.world_velocity * now.matrix, 1, out=now.velocity)
+    np.subtract(now.height, NOMINAL_HEIGHT, out=now.sag)
 
 
 def observe(now: Go1s) -> np.ndarray:
     """(2 v, 0.25 w, z, roll pitch yaw, 2 command, q - q0, 0.05 dq/dt, previous action), [E, 49], clipped to +-100."""
     observation = np.concatenate(now.observed, axis=1)
-    observation *= _SCALE
-    observation -= _OFFSET
+    observation *= now.scale
+    observation -= now.offset
     np.minimum(observation, OBSERVATION_BOUND, out=observation)
     return np.maximum(observation, -OBSERVATION_BOUND, out=observation)
 
@@ -118,7 +128,7 @@ def observe(now: Go1s) -> np.ndarray:
 def distance(now: Go1s) -> np.ndarray:
     """D = |(z - 0.3, roll, pitch)|."""
     roll, pitch, _ = now.angles
-    return np.hypot(now.height - NOMINAL_HEIGHT, np.hypot(roll, pitch))
+    return np.hypot(now.sag, np.hypot(roll, pitch))
 
 
 def fallen(now: Go1s) -> np.ndarray:
@@ -137,31 +147,27 @@ def reward_terms(now: Go1s, before: Go1s, fallen: np.ndarray, distance: np.ndarr
     np.add.reduceat(errors, _SQUARED_STARTS, axis=1, out=now.squared)
     now.tracking[:] = np.exp(now.tracking / -SIGMA)
     acceleration /= DT**2
-    excess = np.abs(now.joints - JOINT_CENTRE) - SOFT_REACH
+    excess = np.abs(now.joints - now.joint_centre) - now.soft_reach
     np.add.reduce(np.maximum(excess, 0.0), 1, out=joint_limit)
-    np.abs(now.height - NOMINAL_HEIGHT, out=height)
+    np.abs(now.sag, out=height)
     air_time[:] = _air_time(now)
     np.subtract(1.0, fallen, out=healthy)
     away[:] = distance
 
 
-def _landed(now: Go1s) -> np.ndarray:
-    """Feet that touch the floor now or did at the step before, [E, 4]."""
-    return (now.sensordata > CONTACT) | (now.last_contact > 0)
-
-
 def _air_time(now: Go1s) -> np.ndarray:
     """sum over feet that just landed of (air time - 0.5 s), for commands above 0.1 m/s."""
-    landing = (now.air_time > 0) & _landed(now)
+    np.logical_or(now.sensordata > CONTACT, now.last_contact, out=now.landed)
+    landing = now.air_time * now.landed
     if not np.count_nonzero(landing):
         return np.zeros(len(landing))
     walking = np.hypot(now.command[:, 0], now.command[:, 1]) > MIN_COMMAND
-    return np.add.reduce((now.air_time + (DT - AIR_TIME)) * landing, 1) * walking
+    return np.add.reduce((now.air_time + (DT - AIR_TIME)) * (landing > 0), 1) * walking
 
 
 def remember(now: Go1s) -> None:
     now.air_time += DT
-    now.air_time *= ~_landed(now)
+    now.air_time *= 1.0 - now.landed
     now.last_contact[:] = now.sensordata > CONTACT
     now.previous_action[:] = now.action
 

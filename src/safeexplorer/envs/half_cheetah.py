@@ -14,7 +14,8 @@ from safeexplorer.envs.starts import VELOCITY_NOISE, healthy_start
 from safeexplorer.robot import Bodies, Robot
 
 DT = 0.05  # s per control step: 5 physics steps of 0.01 s
-HEALTHY = np.array([0.5, 1.57])  # |z| (m), |pitch| (rad); the bounds themselves are healthy
+MAX_HEIGHT = 0.5  # m, of |z|; the bounds themselves are healthy
+MAX_PITCH = 1.57  # rad, of |pitch|
 RESET_NOISE = 0.1
 RECOVERY_HEIGHT = 0.3  # m
 RECOVERY_PITCH = 1.2  # rad
@@ -24,7 +25,6 @@ class HalfCheetahs(Bodies):
     x = cached_property(lambda self: self.qpos[:, 0])
     z = cached_property(lambda self: self.qpos[:, 1])
     pitch = cached_property(lambda self: self.qpos[:, 2])
-    lean = cached_property(lambda self: self.qpos[:, 1:3])
     observed = cached_property(lambda self: self.motion[:, 1:])
 
 
@@ -40,8 +40,7 @@ def distance(now: HalfCheetahs) -> np.ndarray:
 
 def fallen(now: HalfCheetahs) -> np.ndarray:
     """|z| > 0.5 or |pitch| > 1.57."""
-    high, tilted = (np.abs(now.lean) > HEALTHY).T
-    return high | tilted
+    return (np.abs(now.z) > MAX_HEIGHT) | (np.abs(now.pitch) > MAX_PITCH)
 
 
 def reward_terms(now: HalfCheetahs, before: HalfCheetahs, fallen: np.ndarray, distance: np.ndarray) -> None:
