@@ -234,3 +234,24 @@ def test_mujoco_itself_would_have_hidden_the_divergence(monkeypatch, tmp_path):
     assert simulation.distance()[0] < 0.05
     assert not simulation.robot.fallen(simulation.now).any()
     assert simulation.batch.warning[0, mujoco.mjtWarning.mjWARN_BADQVEL, 1] > 0
+
+
+def test_an_error_inside_mujoco_is_a_fall_of_that_ant_alone(monkeypatch):
+    """Ant is stepped outside the batch, for its contact forces: errors there must count as in the batch."""
+    simulation, calm = make("ant", 3), make("ant", 3)
+    for world in (simulation, calm):
+        world.reset(seed=0)
+    undisturbed = calm.step(np.zeros((3, 8)))
+    step, calls = mujoco.mj_step, []
+
+    def failing(model, data, nstep):
+        calls.append(nstep)
+        if len(calls) == 2:
+            raise mujoco.FatalError("planted")
+        step(model, data, nstep)
+
+    monkeypatch.setattr(mujoco, "mj_step", failing)
+    observation, _, terminated, _, info = simulation.step(np.zeros((3, 8)))
+    assert terminated.tolist() == info["simulation_error"].tolist() == [False, True, False]
+    np.testing.assert_array_equal(observation[[0, 2]], undisturbed[0][[0, 2]])
+    assert simulation.simulation_errors == 1

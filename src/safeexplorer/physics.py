@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
 
 import mujoco
 import numpy as np
 from mujoco.batch import Batch, SimulationError
 
 SANE = 1e10  # beyond this MuJoCo itself calls a state diverged (mjMAXVAL)
+FULL_STATE = mujoco.mjtState.mjSTATE_INTEGRATION.value  # a row of the batch
 
 
 class Physics:
@@ -21,18 +23,18 @@ class Physics:
         self, model: mujoco.MjModel, count: int, threads: int, frame_skip: int, derived: Sequence[str]
     ):
         self.model, self.frame_skip = model, frame_skip
-        self._sees_forces = "cfrc_ext" in derived
-        # Only a persistent batch keeps the contacts that cfrc_ext is computed from.
-        self.batch = Batch(model, count, threads, persistent=self._sees_forces)
+        self.batch = Batch(model, count, threads)
         self.state = self.batch.state
         self.state_before = self.state.copy()
         self.nominal_state = self.state[0].copy()
         self.errors = 0  # diverged steps since construction
-        self.fields = {name: self.batch.bind(name) for name in derived if name != "cfrc_ext"}
-        if self._sees_forces:
-            self.fields["cfrc_ext"] = self._forces = np.zeros((count, model.nbody, 6))
-            self._contacts = self.batch.bind("ncon")
-            self._data = mujoco.MjData(model)
+        self.fields = {name: self.batch.bind(name) for name in derived}
+        self._steppers = []  # for a robot that sees contact forces, one per thread
+        if "cfrc_ext" in derived:
+            self.fields = {name: field.copy() for name, field in self.fields.items()}
+            shares = np.array_split(range(count), min(threads, count))
+            self._steppers = [ContactStepper(self.batch, self.fields, frame_skip, ids) for ids in shares]
+            self._map = map if threads == 1 else ThreadPoolExecutor(threads).map
         self._flat_state = self.state.reshape(-1)
         self._ctrl = self.batch.bind("ctrl")
         self.nobody = np.zeros(count, bool)
@@ -52,42 +54,77 @@ class Physics:
         """
         self.state_before[:] = self.state
         self._ctrl[:] = action
-        diverged, broken = self.nobody, ()
+        diverged, broken = self.nobody, self._advance()
+        sane = self._flat_state.dot(self._flat_state) < SANE**2  # False for NaN
+        if not sane or np.count_nonzero(self.batch.warning) or broken:
+            diverged = self._undo(broken)
+        return diverged
+
+    def _advance(self) -> list[int]:
+        """`frame_skip` substeps of every simulation; those in which MuJoCo raised an error."""
+        if self._steppers:
+            return [i for broken in self._map(ContactStepper.step, self._steppers) for i in broken]
         try:
             self.batch.step(nstep=self.frame_skip)
         except SimulationError as error:
-            broken = error.ids
-        sane = self._flat_state.dot(self._flat_state) < SANE**2  # False for NaN
-        if not sane or np.count_nonzero(self.batch.warning) or len(broken):
-            diverged = self._undo(broken)
-        if self._sees_forces:
-            self._measure_contact_forces()
-        return diverged
+            return error.ids.tolist()
+        return []
 
-    def _undo(self, broken: Iterable[int]) -> np.ndarray:
+    def _undo(self, broken: list[int]) -> np.ndarray:
         """Put diverged simulations back where they were before the step; which those are, bool [E]."""
         state, before = self.state, self.state_before
         diverged = self.batch.warning.any(axis=(1, 2)) | ~(np.abs(state) < SANE).all(1)
-        diverged[list(broken)] = True
+        diverged[broken] = True
         ids = np.flatnonzero(diverged)
         state[ids] = before[ids]
         lost = ids[~(np.abs(before[ids]) < SANE).all(1)]  # no sane state to go back to
         state[lost] = before[lost] = self.nominal_state
         self.batch.forward(ids)
+        for i in ids if self._steppers else ():
+            self._steppers[0].forward(i)
         self.batch.warning[ids] = 0
         self.errors += len(ids)
         return diverged
 
-    def _measure_contact_forces(self) -> None:
-        """cfrc_ext by mj_rnePostConstraint, as Gymnasium's robots do: a batch leaves these forces at zero.
 
-        A force sensor would fill them too, but at another stage of the Runge-Kutta step.
-        """
-        forces, data, measured = self._forces, self._data, self._data.cfrc_ext
-        for i, contacts in enumerate(self._contacts.tolist()):
-            if contacts:
-                self.batch.get_data(i, data)
-                mujoco.mj_rnePostConstraint(self.model, data)
-                forces[i] = measured
-            else:
-                forces[i] = 0.0
+class ContactStepper:
+    """Steps some simulations of a batch, with cfrc_ext by mj_rnePostConstraint as in Gymnasium's robots.
+
+    The batch's own step leaves cfrc_ext at zero. To copy each MjData out of a persistent batch would take longer, and a
+    force sensor would fill cfrc_ext at another stage of a Runge-Kutta step.
+    """
+
+    def __init__(self, batch: Batch, fields: Mapping[str, np.ndarray], frame_skip: int, ids: np.ndarray):
+        self.model, self.data = batch.model, mujoco.MjData(batch.model)
+        self.frame_skip, self.ids = frame_skip, ids.tolist()
+        self._rows, self._noted = list(batch.state), batch.warning
+        self._warnings = self.data.warning.number
+        self._copies = [(field, getattr(self.data, name)) for name, field in fields.items()]
+
+    def step(self) -> list[int]:
+        """`frame_skip` calls of mj_step each; those in which MuJoCo raised an error keep their state."""
+        model, data, broken = self.model, self.data, []
+        for i in self.ids:
+            mujoco.mj_setState(model, data, self._rows[i], FULL_STATE)
+            try:
+                mujoco.mj_step(model, data, self.frame_skip)
+                self._derive(i)
+                mujoco.mj_getState(model, data, self._rows[i], FULL_STATE)
+            except mujoco.FatalError:
+                broken.append(i)
+                mujoco.mj_resetData(model, data)
+            if np.count_nonzero(self._warnings):
+                self._noted[i, :, 1] += self._warnings
+                self._warnings[:] = 0
+        return broken
+
+    def forward(self, i: int) -> None:
+        """The fields of simulation i in its present state."""
+        mujoco.mj_setState(self.model, self.data, self._rows[i], FULL_STATE)
+        mujoco.mj_forward(self.model, self.data)
+        self._derive(i)
+
+    def _derive(self, i: int) -> None:
+        mujoco.mj_rnePostConstraint(self.model, self.data)
+        for field, source in self._copies:
+            field[i] = source
