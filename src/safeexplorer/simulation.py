@@ -91,9 +91,9 @@ class Simulation(VectorEnv):
         everybody.flags.writeable = False
         situation = ("distance", "episode_return", "episode_length")
         self._situation_masks = {f"_{key}": everybody for key in situation}
-        self._step_masks = {
-            f"_{key}": everybody for key in ("cost", "simulation_error", *self._reward_keys, *situation)
-        }
+        self._step_keys = ("cost", "simulation_error", *self._reward_keys, *situation)
+        self._step_masks = {f"_{key}": everybody for key in self._step_keys}
+        self._blank_info = self._step_masks | dict.fromkeys(self._step_keys)
         if render_mode not in (None, *RENDER_MODES):
             hint = "" if has_screen() else " (no screen for 'human': DISPLAY is not set)"
             raise ValueError(f"no render_mode {render_mode!r}; known: {', '.join(RENDER_MODES)}{hint}")
@@ -137,13 +137,10 @@ class Simulation(VectorEnv):
         self._length += 1
         truncated = self._length >= self._limit
         observation = robot.observe(now)
-        info = {
-            **self._step_masks,
-            "cost": fallen.astype(np.float64),
-            "simulation_error": diverged,
-            **self._situation(distance),
-            **dict(zip(self._reward_keys, terms.T, strict=True)),
-        }
+        info = self._blank_info.copy()
+        info["cost"], info["simulation_error"] = fallen.astype(np.float64), diverged
+        info.update(self._situation(distance))
+        info.update(zip(self._reward_keys, terms.T, strict=True))
         ended = fallen | truncated
         if self._autoreset and np.count_nonzero(ended):
             observation = self._begin_again(ended, observation, info)
@@ -171,12 +168,12 @@ class Simulation(VectorEnv):
 
     def _begin_again(self, ended: np.ndarray, observation: np.ndarray, info: dict[str, Any]) -> np.ndarray:
         """Start the next episode where one ended; the last word on the old one goes into `info`."""
-        ids = np.flatnonzero(ended)
+        (ids,) = ended.nonzero()
         last = np.full(self.num_envs, None, object)
         for i in ids:
             last[i] = observation[i].copy()
         finished = dict.fromkeys(self._step_masks, ended)
-        finished.update({key: info[key] * ended for key in (mask[1:] for mask in self._step_masks)})
+        finished.update({key: info[key] * ended for key in self._step_keys})
         info.update(final_obs=last, _final_obs=ended, final_info=finished, _final_info=ended)
         self._start(ids)
         observation = self.observe()
