@@ -18,11 +18,19 @@ from typing import Any
 import numpy as np
 
 from safeexplorer.checkpoint import flatten
-from safeexplorer.networks import LOG_2PI, Params, relu_mlp, squash_correction, squashed_mean_log_std
+from safeexplorer.networks import (
+    LOG_2PI,
+    Params,
+    for_rows,
+    relu_mlp,
+    squash_correction,
+    squashed_mean_log_std,
+)
 from safeexplorer.recovery.protocol import Interface, RecoveryError
 
 Array = np.ndarray
 ZIP_MAGIC = b"PK\x03\x04"
+FEW = 8  # rows for which the biases are kept repeated
 
 
 class SquashedActor:
@@ -39,9 +47,12 @@ class SquashedActor:
         # For a few rows a wide layer's weights are read fastest column by column.
         wide = [layer | {"weight": np.asfortranarray(layer["weight"])} for layer in (*layers[1:-1], mean)]
         self._mean_layers = [*layers[:1], *wide]
+        self._by_rows = [for_rows(self._mean_layers, rows) for rows in range(FEW + 1)]
 
     def __call__(self, observation: Array) -> Array:
-        return self._squash(relu_mlp(self._mean_layers, observation.astype(np.float32), np))
+        rows = len(observation)
+        layers = self._by_rows[rows] if rows <= FEW else self._mean_layers
+        return self._squash(relu_mlp(layers, observation.astype(np.float32), np))
 
     def sample(self, observation: Array, rng: np.random.Generator) -> tuple[Array, Array]:
         """A drawn action and log mu(a | s) = log N(u; mean, std^2) - log |da/du|."""
