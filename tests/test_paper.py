@@ -6,6 +6,7 @@ import csv
 import io
 import json
 from dataclasses import replace
+from pathlib import Path
 
 import pytest
 
@@ -15,6 +16,7 @@ from safeexplorer.paper.artefact import ALL, Protocol
 from safeexplorer.paper.drawing import DRAWINGS, draw
 from safeexplorer.paper.grid import Library, gather
 from safeexplorer.paper.measures import MEASURES
+from safeexplorer.paper.pages import fill_page
 from safeexplorer.paper.palette import COLOURS, arm_colours
 from safeexplorer.paper.sheet import FORMATS, escape_latex, lay_out
 from safeexplorer.results import load_results
@@ -23,6 +25,7 @@ from synthetic import write_campaign, write_run
 
 METHODS = ["ppo", "recovery_rl", "safe_legged", "cpo", "ppo_lagrangian", "analytic", "safeexplorer"]
 UPDATES = 150
+ROOT = Path(__file__).parent.parent
 
 
 @pytest.fixture(scope="module")
@@ -216,3 +219,22 @@ def test_collected_results_render_like_the_runs(tmp_path, capsys):
         assert main([*words, "--runs", str(source)]) == 0
         pages.append(capsys.readouterr().out)
     assert pages[0] == pages[1] and "(2/5" in pages[0]
+
+
+def test_a_page_is_filled_with_the_tables_its_blocks_name_and_nothing_else_changes():
+    page = "before\n<!-- render a --seeds 2 -->\nold\n<!-- end -->\nbetween\n<!-- render b -->\n<!-- end -->\nafter\n"
+    filled = fill_page(page, lambda words: f"made of {words}\n")
+    assert filled == (
+        "before\n<!-- render a --seeds 2 -->\n\nmade of ['a', '--seeds', '2']\n\n<!-- end -->\nbetween\n"
+        "<!-- render b -->\n\nmade of ['b']\n\n<!-- end -->\nafter\n"
+    )
+    assert fill_page(filled, lambda words: f"made of {words}\n") == filled
+    with pytest.raises(ValueError, match="no block to fill"):
+        fill_page("nothing here", lambda words: "")
+
+
+def test_the_page_of_results_says_what_the_committed_files_say(tmp_path):
+    page = tmp_path / "results.md"
+    page.write_text((ROOT / "docs" / "results.md").read_text())
+    assert main(["render", "--into", str(page), "--runs", str(ROOT / "results")]) == 0
+    assert page.read_text() == (ROOT / "docs" / "results.md").read_text()

@@ -6,6 +6,7 @@ import json
 import os
 import tempfile
 from collections.abc import Callable, Sequence
+from contextlib import nullcontext
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -13,28 +14,21 @@ from typing import Any
 import gymnasium
 import numpy as np
 from gymnasium.spaces import Box, Discrete
-from gymnasium.vector import VectorEnv
 
-from safeexplorer import envs
 from safeexplorer.audit import Audit, audit_collector
 from safeexplorer.checkpoint import flatten, under, unflatten_like
 from safeexplorer.deploy import export_onnx
 from safeexplorer.display import TrainingDisplay
-from safeexplorer.environments import Environments, sizes_of, vectorise
-from safeexplorer.envs import ROBOTS
+from safeexplorer.environments import sizes_of
 from safeexplorer.evaluation import Evaluation, evaluate
 from safeexplorer.interruption import Stopped
-from safeexplorer.interventions import Intervention, NoIntervention, ReportedTakeovers, SafeRegion
+from safeexplorer.interventions import Intervention, NoIntervention, SafeRegion
 from safeexplorer.learners import make_learner
-from safeexplorer.methods import METHODS
 from safeexplorer.policy import draw_noise, propose
-from safeexplorer.realtime import RobotLoop
-from safeexplorer.recovery import as_recovery, interface_between, load_recovery
 from safeexplorer.rollout import Collector
 from safeexplorer.settings import Settings, from_dict
-from safeexplorer.simulation import Simulation
 from safeexplorer.training import Training, check_fit, initial_generator, train
-from safeexplorer.world import World, physical_world, robot_world
+from safeexplorer.world import judging_env, make_world, robot_of
 
 Callback = Callable[["SafeExplorer", dict[str, Any]], bool | None]
 FORMAT = 1  # of saved agents
@@ -124,29 +118,26 @@ class SafeExplorer:
     ) -> SafeExplorer:
         stopped_here = False
         label = f"{settings.robot or 'training'} {settings.method} seed {settings.seed}"
-        display = TrainingDisplay(label, settings.updates * settings.batch_size) if progress_bar else None
+        bar = TrainingDisplay(label, settings.updates * settings.batch_size) if progress_bar else None
 
         def watch(run: Training, row: dict[str, Any]) -> bool:
             nonlocal stopped_here
             self.learner, self.num_timesteps = run.learner, int(row["steps"])
-            if display is not None:
-                display(run, row)
+            if bar is not None:
+                bar(run, row)
             answers = [callback(self, row) for callback in callbacks]
             stopped_here = any(answer is False for answer in answers)
             return not stopped_here
 
         try:
-            if display is not None:
-                display.__enter__()
-            run = train(settings, folder, watch, self.world, self.learner.get_state())
-            self.learner, self.num_timesteps = run.learner, run.update * settings.batch_size
-            self.summary = json.loads((folder / "summary.json").read_text())
+            with bar or nullcontext():
+                run = train(settings, folder, watch, self.world, self.learner.get_state())
         except Stopped:
             if not stopped_here:
                 raise
-        finally:
-            if display is not None:
-                display.__exit__(None, None, None)
+            return self
+        self.learner, self.num_timesteps = run.learner, run.update * settings.batch_size
+        self.summary = json.loads((folder / "summary.json").read_text())
         return self
 
     # -- acting --------------------------------------------------------------------------------------------
@@ -268,88 +259,6 @@ class SafeExplorer:
         agent.learner.set_state(state)
         agent.num_timesteps = facts["num_timesteps"]
         return agent
-
-
-# -- the world of an agent ---------------------------------------------------------------------------------
-
-
-def robot_of(env: Any) -> tuple[str | None, Any]:
-    """The built-in robot that `env` names, if it does, and what is left of `env` then."""
-    if isinstance(env, Simulation):
-        return env.robot.name, env
-    for robot in ROBOTS.values():
-        if env in (robot.name, robot.env_id):
-            return robot.name, None
-    return None, env
-
-
-def judging_env(env: Any, episodes: int, intervention: Intervention) -> VectorEnv:
-    """Environments to judge a policy in: as many copies of an id as there are to be episodes."""
-    robot, env = robot_of(env)
-    if robot is not None:
-        return envs.make(robot, episodes) if env is None else env
-    return Environments(vectorise(env, episodes), getattr(intervention, "distance", None))
-
-
-def make_world(
-    settings: Settings, env: Any, recovery: Any, intervention: Intervention | None, eval_env: Any
-) -> World:
-    """From what the caller gave; what was left out of a built-in robot is the robot's own."""
-    if isinstance(env, RobotLoop):
-        return loop_world(settings, env, recovery, intervention)
-    if settings.robot is None:
-        return own_world(settings, env, recovery, intervention, eval_env)
-    world = robot_world(settings.resolved())
-    if isinstance(env, VectorEnv):
-        world.env = env
-    if settings.method_row().intervenes:
-        world.intervention = intervention or world.intervention
-        if recovery is not None:
-            world.recovery = load_recovery(recovery, world.env.robot)
-    return world
-
-
-def loop_world(
-    settings: Settings, loop: RobotLoop, recovery: Any, intervention: Intervention | None
-) -> World:
-    """A physical robot, whose loop holds the recovery and knows where the policy may act."""
-    if recovery is not None or intervention is not None:
-        raise ValueError("recovery and region belong to the RobotLoop; allowed here: neither")
-    method = settings.method_row()
-    if not method.intervenes or method.sampled_recovery:
-        allowed = [m.name for m in METHODS.values() if m.intervenes and not m.sampled_recovery]
-        raise ValueError(f"method is {method.name!r}; allowed on a physical robot: {', '.join(allowed)}")
-    one = replace(settings, num_envs=1, steps=settings.steps or 2**40).resolved()
-    return physical_world(loop, one.rollout_steps)
-
-
-def own_world(
-    settings: Settings, env: Any, recovery: Any, intervention: Intervention | None, eval_env: Any
-) -> World:
-    """An environment of the caller's own."""
-    distance = getattr(intervention, "distance", None)
-    vector = Environments(vectorise(env, settings.num_envs), distance)
-    if settings.eval_every and eval_env is None and not isinstance(env, str):
-        raise ValueError(f"eval_every is {settings.eval_every}; allowed without an eval_env: 0")
-    judge = None
-    if settings.eval_every:
-        judge = judging_env(env if eval_env is None else eval_env, settings.eval_episodes, intervention)
-    method = settings.method_row()
-    if not method.intervenes:
-        return World(vector, NoIntervention(), None, judge)
-    if intervention is None:
-        raise ValueError(
-            f"method {method.name!r} needs to know where the policy acts: region=SafeRegion(...) or intervention=..."
-        )
-    if recovery is None and not isinstance(intervention, ReportedTakeovers):
-        raise ValueError(
-            f"method {method.name!r} needs a recovery; allowed: a callable, an SB3 model, an .onnx file"
-        )
-    interface = interface_between(
-        "the environment", vector.single_observation_space, vector.single_action_space
-    )
-    checked = None if recovery is None else as_recovery(recovery, interface)
-    return World(vector, intervention, checked, judge)
 
 
 # -- files -------------------------------------------------------------------------------------------------

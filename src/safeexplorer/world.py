@@ -3,20 +3,23 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 from gymnasium.vector import VectorEnv
 
 from safeexplorer import envs
-from safeexplorer.environments import sizes_of
-from safeexplorer.interventions import Intervention, JumpStart, NoIntervention, SafeRegion
+from safeexplorer.environments import Environments, sizes_of, vectorise
+from safeexplorer.envs import ROBOTS
+from safeexplorer.interventions import Intervention, JumpStart, NoIntervention, ReportedTakeovers, SafeRegion
+from safeexplorer.methods import METHODS
 from safeexplorer.policy import Sizes
 from safeexplorer.realtime import RobotCollector, RobotLoop
-from safeexplorer.recovery import CheckedRecovery, load_recovery
+from safeexplorer.recovery import CheckedRecovery, as_recovery, interface_between, load_recovery
 from safeexplorer.rollout import Collector
 from safeexplorer.schedules import linear, make_schedule
 from safeexplorer.settings import Settings
+from safeexplorer.simulation import Simulation
 
 
 @dataclass
@@ -86,3 +89,85 @@ def physical_world(loop: RobotLoop, rollout_steps: int) -> World:
         begin=begin,
         finish=finish,
     )
+
+
+# -- from what a caller of the class gives -----------------------------------------------------------------
+
+
+def robot_of(env: Any) -> tuple[str | None, Any]:
+    """The built-in robot that `env` names, if it does, and what is left of `env` then."""
+    if isinstance(env, Simulation):
+        return env.robot.name, env
+    for robot in ROBOTS.values():
+        if env in (robot.name, robot.env_id):
+            return robot.name, None
+    return None, env
+
+
+def judging_env(env: Any, episodes: int, intervention: Intervention) -> VectorEnv:
+    """Environments to judge a policy in: as many copies of an id as there are to be episodes."""
+    robot, env = robot_of(env)
+    if robot is not None:
+        return envs.make(robot, episodes) if env is None else env
+    return Environments(vectorise(env, episodes), getattr(intervention, "distance", None))
+
+
+def make_world(
+    settings: Settings, env: Any, recovery: Any, intervention: Intervention | None, eval_env: Any
+) -> World:
+    """From what the caller gave; what was left out of a built-in robot is the robot's own."""
+    if isinstance(env, RobotLoop):
+        return loop_world(settings, env, recovery, intervention)
+    if settings.robot is None:
+        return own_world(settings, env, recovery, intervention, eval_env)
+    world = robot_world(settings.resolved())
+    if isinstance(env, VectorEnv):
+        world.env = env
+    if settings.method_row().intervenes:
+        world.intervention = intervention or world.intervention
+        if recovery is not None:
+            world.recovery = load_recovery(recovery, world.env.robot)
+    return world
+
+
+def loop_world(
+    settings: Settings, loop: RobotLoop, recovery: Any, intervention: Intervention | None
+) -> World:
+    """A physical robot, whose loop holds the recovery and knows where the policy may act."""
+    if recovery is not None or intervention is not None:
+        raise ValueError("recovery and region belong to the RobotLoop; allowed here: neither")
+    method = settings.method_row()
+    if not method.intervenes or method.sampled_recovery:
+        allowed = [m.name for m in METHODS.values() if m.intervenes and not m.sampled_recovery]
+        raise ValueError(f"method is {method.name!r}; allowed on a physical robot: {', '.join(allowed)}")
+    one = replace(settings, num_envs=1, steps=settings.steps or 2**40).resolved()
+    return physical_world(loop, one.rollout_steps)
+
+
+def own_world(
+    settings: Settings, env: Any, recovery: Any, intervention: Intervention | None, eval_env: Any
+) -> World:
+    """An environment of the caller's own."""
+    distance = getattr(intervention, "distance", None)
+    vector = Environments(vectorise(env, settings.num_envs), distance)
+    if settings.eval_every and eval_env is None and not isinstance(env, str):
+        raise ValueError(f"eval_every is {settings.eval_every}; allowed without an eval_env: 0")
+    judge = None
+    if settings.eval_every:
+        judge = judging_env(env if eval_env is None else eval_env, settings.eval_episodes, intervention)
+    method = settings.method_row()
+    if not method.intervenes:
+        return World(vector, NoIntervention(), None, judge)
+    if intervention is None:
+        raise ValueError(
+            f"method {method.name!r} needs to know where the policy acts: region=SafeRegion(...) or intervention=..."
+        )
+    if recovery is None and not isinstance(intervention, ReportedTakeovers):
+        raise ValueError(
+            f"method {method.name!r} needs a recovery; allowed: a callable, an SB3 model, an .onnx file"
+        )
+    interface = interface_between(
+        "the environment", vector.single_observation_space, vector.single_action_space
+    )
+    checked = None if recovery is None else as_recovery(recovery, interface)
+    return World(vector, intervention, checked, judge)

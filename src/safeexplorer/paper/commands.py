@@ -18,6 +18,7 @@ from safeexplorer.paper.artefact import ALL, Protocol
 from safeexplorer.paper.cost import core_hours
 from safeexplorer.paper.drawing import draw
 from safeexplorer.paper.grid import Library, gather
+from safeexplorer.paper.pages import fill_page
 from safeexplorer.paper.sheet import FORMATS, lay_out, terminal
 from safeexplorer.recovery.grading import replay_run
 from safeexplorer.results import collect_run, expand, load_results, write_result
@@ -55,7 +56,13 @@ def add_reproduce(parser: argparse.ArgumentParser) -> None:
 
 def add_render(parser: argparse.ArgumentParser) -> None:
     """`render NAME...`."""
-    add_names(parser)
+    add_names(parser, count="*")
+    parser.add_argument(
+        "--into",
+        type=Path,
+        metavar="PAGE",
+        help="fill the blocks `<!-- render NAME ... -->` to `<!-- end -->` of a Markdown page",
+    )
     add_protocol(parser)
     add_sources(parser)
     parser.add_argument("--format", choices=list(FORMATS), help="print as this instead of a table for people")
@@ -79,8 +86,8 @@ def add_collect(parser: argparse.ArgumentParser) -> None:
     parser.set_defaults(run=collect_command)
 
 
-def add_names(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument("names", nargs="+", metavar="NAME", help=", ".join([*ARTEFACTS, *GROUPS]))
+def add_names(parser: argparse.ArgumentParser, count: str = "+") -> None:
+    parser.add_argument("names", nargs=count, metavar="NAME", help=", ".join([*ARTEFACTS, *GROUPS]))
 
 
 def add_protocol(parser: argparse.ArgumentParser) -> None:
@@ -195,6 +202,10 @@ def say_how_it_went(jobs: list[Job], args: argparse.Namespace, console: Console)
 
 def render_command(args: argparse.Namespace) -> int:
     """Print each artefact from whatever runs exist."""
+    if args.into is not None:
+        return render_into(args)
+    if not args.names:
+        raise ValueError(f"nothing to render; known: {', '.join([*ARTEFACTS, *GROUPS])}")
     library, protocol = library_from(args), protocol_from(args)
     for artefact in get_artefacts(args.names):
         grid = gather(artefact, library, protocol, args.robot)
@@ -211,6 +222,26 @@ def render_command(args: argparse.Namespace) -> int:
         console.print(terminal(sheet))
         for note in sheet.grid.notes():
             console.print(f"  {note}", highlight=False, markup=False, style="dim")
+    return 0
+
+
+def render_into(args: argparse.Namespace) -> int:
+    """Make the tables of a page anew, each with the words of its block and the runs of this command."""
+    if args.names:
+        raise ValueError(f"--into takes its names from the page, got {', '.join(args.names)}")
+    library = library_from(args)
+
+    def render(words: list[str]) -> str:
+        parser = argparse.ArgumentParser(prog=f"a block of {args.into}", exit_on_error=False)
+        add_render(parser)
+        block = parser.parse_args(words)
+        grids = [
+            gather(artefact, library, protocol_from(block), block.robot)
+            for artefact in get_artefacts(block.names)
+        ]
+        return "\n".join(FORMATS["md"](lay_out(grid)) for grid in grids)
+
+    args.into.write_text(fill_page(args.into.read_text(), render))
     return 0
 
 
