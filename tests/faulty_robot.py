@@ -63,13 +63,13 @@ class FaultyRobot(EXAMPLE["FakeRobot"]):
         """The recovery."""
         if self.happens("recovery"):
             raise RuntimeError("recovery")
-        return EXAMPLE["Catch"]().act(observation)
+        return EXAMPLE["catch"](observation)
 
     def policy(self, observation, row):
         self.due |= PLAN.get(row, set())
         if self.happens("policy"):
             raise RuntimeError("policy")
-        return EXAMPLE["Catch"]().act(observation[None])[0] + 0.5
+        return EXAMPLE["catch"](observation[None])[0] + 0.5
 
 
 def learn(matrix: Any, multiply: Any) -> None:

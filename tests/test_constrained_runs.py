@@ -19,7 +19,10 @@ from safeexplorer.settings import Settings
 from safeexplorer.training import train
 
 METHODS = ("ppo_lagrangian", "cpo")
-SMALL = Settings(steps=6 * 256, num_envs=2, rollout_steps=128, epochs=2, minibatches=4, checkpoint_every=2)
+UPDATES = 9  # 1152 steps per robot: past the time limit, so that an episode ends
+SMALL = Settings(
+    steps=UPDATES * 256, num_envs=2, rollout_steps=128, epochs=2, minibatches=4, checkpoint_every=2
+)
 
 
 @pytest.fixture(scope="module", params=METHODS)
@@ -50,7 +53,7 @@ def test_stopped_and_resumed_is_bit_identical(whole_run, tmp_path):
 def test_the_normaliser_is_saved(whole_run):
     arrays, _ = load_checkpoint(checkpoints(whole_run / "checkpoints")[-1])
     count = [array for name, array in arrays.items() if name.endswith("observations/0")]
-    assert [int(n) for n in count] == [6 * 256]
+    assert [int(n) for n in count] == [UPDATES * 256]
 
 
 def test_reported_returns_are_raw_task_returns(whole_run):
