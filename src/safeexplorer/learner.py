@@ -48,6 +48,7 @@ class Hyperparameters:
     epochs: int = 10
     minibatches: int = 32
     per_segment: bool = False
+    min_log_std: float = -20.0  # of a Gaussian policy: the theorem asks for a bounded log standard deviation
 
 
 class LearnerState(NamedTuple):
@@ -212,6 +213,7 @@ def make_learn(method: Method, hyper: Hyperparameters) -> Callable:
         batch = Batch(*(x.reshape(-1, *x.shape[2:]) for x in labelled))
         columns, unpack = pack(batch)
         theta, params_of = ravel_pytree(state.params)  # one vector: Adam leaf by leaf takes 4% longer
+        floor, _ = ravel_pytree(lowest(state.params, hyper.min_log_std))
 
         def loss(theta, batch):
             return total_loss(params_of(theta), batch, method, hyper)
@@ -220,7 +222,7 @@ def make_learn(method: Method, hyper: Hyperparameters) -> Callable:
             theta, moments = carry
             gradient, losses = jax.grad(loss, has_aux=True)(theta, unpack(rows))
             step, moments = adam.update(gradient, moments)
-            return (theta - learning_rate * step, moments), losses
+            return (jnp.maximum(theta - learning_rate * step, floor), moments), losses
 
         def epoch(carry, order):
             shuffled = columns[order].reshape(hyper.minibatches, -1, columns.shape[1])
@@ -237,6 +239,13 @@ def make_learn(method: Method, hyper: Hyperparameters) -> Callable:
         return state, metrics
 
     return jax.jit(learn)
+
+
+def lowest(params: Params, min_log_std: float) -> Params:
+    """The least that each parameter may be: only the spread of the policy has a floor."""
+    free = jax.tree.map(lambda x: jnp.full_like(x, -jnp.inf), params)
+    spread = {"log_std": jnp.full_like(params["log_std"], min_log_std)} if "log_std" in params else {}
+    return free | spread
 
 
 def summarise(

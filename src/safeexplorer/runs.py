@@ -28,8 +28,10 @@ def unread(settings: Settings) -> set[str]:
         idle |= set(RECOVERY)
     if settings.method not in CONSTRAINED:
         idle |= set(CONSTRAINT)
-    elif settings.cost == "region":
-        idle.discard("max_radius")
+    else:
+        idle.add("min_log_std")
+        if settings.cost == "region":
+            idle.discard("max_radius")
     if method.gate == "off":
         idle |= set(IMITATION)
     if not method.analytic_value:

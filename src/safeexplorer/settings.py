@@ -58,6 +58,9 @@ class Settings:
         None, "gradient-norm clip: 0.5 over all networks, or 40 each for the constrained methods"
     )
     adam_epsilon: float | None = setting(None, "epsilon of Adam: 1e-5, or 1e-8 for the constrained methods")
+    min_log_std: float = setting(
+        -20.0, "lowest log standard deviation of the policy; -20 is practically none"
+    )
     epochs: int = setting(10, "passes over each rollout")
     minibatches: int = setting(32, "minibatches per pass")
     intervention: str = setting(
@@ -216,6 +219,7 @@ def check(settings: Settings) -> None:
         demand(name, number(name) and getattr(settings, name) > 0, "a number above 0")
     for name in given(NON_NEGATIVE_NUMBERS):
         demand(name, number(name) and getattr(settings, name) >= 0, "a number of at least 0")
+    demand("min_log_std", number("min_log_std") and settings.min_log_std <= 0, "a number of at most 0")
     for name in SHARES:
         demand(name, number(name) and 0 <= getattr(settings, name) <= 1, "a number from 0 to 1")
     demand("intervention", settings.intervention in INTERVENTIONS, ", ".join(INTERVENTIONS))
