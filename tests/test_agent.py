@@ -7,6 +7,7 @@ import os
 import subprocess
 import sys
 import textwrap
+import time
 from pathlib import Path
 
 import gymnasium
@@ -297,3 +298,66 @@ def test_an_sb3_vecenv_trains_to_the_same_parameters_as_the_environments_in_it(d
     region = SafeRegion(distance=distance, radius=linear(0.1, 0.8))
     ours = agent([lambda: Drift(limit=6), lambda: Drift(limit=9)], region=region).learn(128)
     assert equal(agent(OldVecEnv(), region=region).learn(128).learner.params, ours.learner.params)
+
+
+def test_the_spread_of_the_policy_stays_above_its_floor():
+    """A recovery that always does the same is imitated ever more closely."""
+    still = {"recovery": lambda observation: np.zeros((len(observation), 1)), "region": SafeRegion(0.0, far)}
+    free, held = (
+        agent(min_log_std=floor, learning_rate=0.01, **still).learn(256).learner.params["log_std"]
+        for floor in (-20.0, -0.02)
+    )
+    assert free.min() < -0.05 and held.min() == pytest.approx(-0.02)
+
+
+class Still:
+    """Hardware that never moves."""
+
+    observation_space, action_space = Drift.observation_space, Drift.action_space
+
+    def read(self):
+        return np.zeros(2), time.monotonic()
+
+    def write(self, action): ...
+
+    def reward(self, observation, action, next_observation):
+        return 1.0
+
+    def fallen(self, observation):
+        return False
+
+
+@pytest.fixture
+def loop(tmp_path):
+    with safeexplorer.RobotLoop(
+        Still(),
+        recovery=pull_back,
+        intervention=REGION,
+        rate=200.0,
+        safe_action=[0.0],
+        log=tmp_path / "log.jsonl",
+    ) as made:
+        yield made
+
+
+def test_a_physical_robot_is_armed_for_learning_and_disarmed_afterwards(loop, tmp_path):
+    settings = SMALL | {"rollout_steps": 40}
+    made = SafeExplorer(loop, **settings).learn(
+        120, folder=tmp_path / "run", callback=lambda _, row: row["update"] < 2
+    )
+    assert made.num_timesteps == 80 and not loop.armed and loop.status().commands > 80
+    again = SafeExplorer(loop, **settings).learn(120, folder=tmp_path / "run")
+    assert again.summary["steps"] == 120 and again.summary["episodes"] == 3
+
+
+@pytest.mark.parametrize(
+    ("changes", "message"),
+    [
+        ({"method": "ppo"}, "method is 'ppo'; allowed on a physical robot: recovery_rl"),
+        ({"method": "truncated_is"}, "method is 'truncated_is'"),
+        ({"recovery": pull_back}, "belong to the RobotLoop"),
+    ],
+)
+def test_what_a_physical_robot_cannot_do_is_refused(loop, changes, message):
+    with pytest.raises(ValueError, match=message):
+        SafeExplorer(loop, **changes)
