@@ -23,6 +23,7 @@ from safeexplorer.interruption import Stopped
 from safeexplorer.recording import read_table
 from safeexplorer.settings import Settings
 from safeexplorer.training import train
+from test_environments import Stepper
 from toys import Choice, Drift, choose_back, far, pull_back
 
 REGION = SafeRegion(distance=far, radius=linear(0.1, 0.8))
@@ -229,6 +230,14 @@ def test_gymnasiums_own_environments_train_without_special_cases(name):
     made = SafeExplorer(name, method="ppo", num_envs=2, **SMALL).learn(64)
     space = gymnasium.make(name).action_space
     assert space.contains(made.predict(np.zeros(made.observation_space.shape))[0])
+
+
+def test_a_vector_environment_that_resets_by_steps_trains_too():
+    env = gymnasium.make_vec("CartPole-v1", 3, vectorization_mode="vector_entry_point")
+    made = SafeExplorer(env, method="ppo", **SMALL).learn(192)
+    assert 5 < made.summary["episodes"] < 30 and made.predict(np.zeros(4))[0] in (0, 1)
+    with pytest.raises(ValueError, match="spends steps on resets"):
+        SafeExplorer(Stepper(), method="cpo", **SMALL)
 
 
 def test_every_public_name_is_there():

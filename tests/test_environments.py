@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gymnasium
 import numpy as np
 import pytest
 from gymnasium.spaces import Box, Dict
@@ -9,8 +10,12 @@ from gymnasium.vector import AutoresetMode, SyncVectorEnv
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from safeexplorer.accounting import Ledger
 from safeexplorer.environments import Environments, sizes_of, vectorise
 from safeexplorer.interventions import SafeRegion
+from safeexplorer.labelling import label
+from safeexplorer.learner import appraise
+from safeexplorer.methods import METHODS
 from safeexplorer.networks import init_actor_critic
 from safeexplorer.recovery import CheckedRecovery, Interface
 from safeexplorer.rollout import Collector
@@ -31,7 +36,9 @@ def collect(env: Environments, seed: int, rollouts: int = 2):
     collector = Collector(env, RECOVERY, SafeRegion(0.5), 25)
     collector.reset(seed)
     rng = np.random.default_rng(seed)
-    return [[x.copy() for x in collector.collect(PARAMS, 0.0, rng)] for _ in range(rollouts)]
+    return [
+        [x if x is None else x.copy() for x in collector.collect(PARAMS, 0.0, rng)] for _ in range(rollouts)
+    ]
 
 
 @settings(max_examples=10, deadline=None)
@@ -112,7 +119,7 @@ def test_an_environment_that_resets_more_than_it_was_asked_to_is_refused():
         def reset(self, *, seed=None, options=None):
             return super().reset(seed=seed)
 
-    env = Environments(Careless([lambda: Drift(2), lambda: Drift(5)], autoreset_mode=AutoresetMode.NEXT_STEP))
+    env = Environments(Careless([lambda: Drift(2), lambda: Drift(5)], autoreset_mode=AutoresetMode.DISABLED))
     env.reset(seed=0)
     with pytest.raises(ValueError, match="reset_mask"):
         for _ in range(3):
@@ -182,3 +189,48 @@ def test_an_environment_that_is_not_deterministic_is_found_out_when_repeated():
     env.reset(seed=5)
     env.step(np.zeros((1, 1)))
     assert not other.set_state(env.get_state())
+
+
+class Stepper(gymnasium.vector.VectorEnv):
+    """A next-step environment that resets a robot only by stepping them all; x counts up, episodes last 3 and 5."""
+
+    metadata = {"autoreset_mode": AutoresetMode.NEXT_STEP}
+    num_envs, lengths = 2, np.array([3, 5])
+    single_observation_space, single_action_space = Drift.observation_space, Drift.action_space
+    observation_space = gymnasium.vector.utils.batch_space(Drift.observation_space, 2)
+    action_space = gymnasium.vector.utils.batch_space(Drift.action_space, 2)
+
+    def reset(self, *, seed=None, options=None):
+        self.t, self.over = np.zeros(2, int), np.zeros(2, bool)
+        return self._look(), {}
+
+    def step(self, actions):
+        self.t = np.where(self.over, 0, self.t + 1)
+        reward = np.where(self.over, 0.0, 1.0)
+        self.over = ~self.over & (self.t >= self.lengths)
+        return self._look(), reward, self.over.copy(), np.zeros(2, bool), {}
+
+    def _look(self):
+        return np.stack([self.t / 10, np.zeros(2)], axis=1).astype(np.float32)
+
+
+def test_steps_that_only_reset_a_robot_are_passed_over_and_nothing_else_is():
+    collector = Collector(Environments(Stepper(), far), RECOVERY, SafeRegion(0.35), 24)
+    collector.reset(0)
+    rollout = collector.collect(PARAMS, 0.0, np.random.default_rng(0))
+    t = np.rint(rollout.observation[..., 0] * 10).astype(int)
+    np.testing.assert_array_equal(rollout.idle, t == Stepper.lengths)
+    np.testing.assert_array_equal(rollout.recovering, (t > 3) & ~rollout.idle)
+    np.testing.assert_array_equal(rollout.task_reward, np.where(rollout.idle, 0.0, 1.0))
+    ledger = Ledger(2)
+    episodes = ledger.add(rollout, 1)
+    ledger.reconcile(48)
+    assert {(e.robot, e.length, e.total_return) for e in episodes} == {(0, 3, 3.0), (1, 5, 5.0)}
+    assert ledger.idle == rollout.idle.sum() == 6 + 4
+    batch, _ = label(rollout, appraise(PARAMS, rollout, rollout.action), METHODS["unmasked"], (0.9, 0.95))
+    for weight in (batch.policy_weight, batch.value_weight):
+        np.testing.assert_array_equal(weight, ~rollout.idle)
+    # Three steps of reward 1 and a fall: the last is worth 1 - V whatever follows the reset.
+    last = rollout.terminated & ~rollout.idle
+    value = np.asarray(appraise(PARAMS, rollout, rollout.action).value)
+    np.testing.assert_allclose(batch.advantage[last], 1.0 - value[last], rtol=1e-5)

@@ -97,6 +97,9 @@ def label(
     gamma, _ = discounts
     main = ~rollout.recovering
     every = jnp.ones_like(main)
+    if rollout.idle is not None:
+        happened = ~jnp.asarray(rollout.idle, bool)
+        main, every = main & happened, happened
     segments = find_segments(rollout, appraisal.next_value)
     value = appraisal.value
     if method.analytic_value:

@@ -65,6 +65,9 @@ class Collector:
         self._terminated, self._truncated = np.zeros(shape, bool), np.zeros(shape, bool)
         self._outside = np.zeros((rollout_steps + 1, env.num_envs), bool)
         self._next_outside = np.zeros(shape, bool)
+        # [E] robots that the next step will only reset; None where resets take no step
+        self._waiting: np.ndarray | None = getattr(env, "waiting", None)
+        self._idle = None if self._waiting is None else np.zeros(shape, bool)
 
     def reset(self, seed: int) -> None:
         """Start new episodes everywhere."""
@@ -86,6 +89,9 @@ class Collector:
             observation[:] = self.observation
             situation = Situation(self.observation, self.distance, self.step)
             outside = self._outside[t] = takes_over(situation, progress)
+            if self._waiting is not None:
+                self._idle[t] = self._waiting
+                outside = self._outside[t] = outside & ~self._waiting
             proposed = self._proposed[t] = propose(params, observation, noise[t])
             action = self._action[t]
             action[:] = proposed
@@ -101,6 +107,8 @@ class Collector:
             if "intervention" in info:
                 outside = self._note_takeovers(t, info)
             open_before = outside
+            if self._idle is not None and self._idle[t].any():
+                self._pass_over(t)
             if "final_obs" in info:
                 open_before = outside & ~(terminated | truncated)
                 self._end_episodes(t, info, progress)
@@ -131,6 +139,13 @@ class Collector:
         self._action[t, taken] = info["executed_action"][taken]
         self._outside[t] |= taken
         return self._outside[t]
+
+    def _pass_over(self, t: int) -> None:
+        """A step that was only a reset stands alone: nothing leads to it or follows from it."""
+        idle = self._idle[t]
+        self._truncated[t, idle], self._next_outside[t, idle] = True, False
+        self._next_observation[t, idle] = self._observation[t, idle]
+        self.step[idle] = 0
 
     def _end_episodes(self, t: int, info: dict[str, Any], progress: float) -> None:
         """Keep the last observation of episodes that ended at t; a fall on the last allowed step is a fall."""
@@ -165,6 +180,7 @@ class Collector:
             recovery_log_density=self._log_density,
             reroll_value=nothing,
             reroll_count=nothing,
+            idle=self._idle,
         )
 
     @property

@@ -20,6 +20,9 @@ class Rollout(NamedTuple):
     recovery_log_density: Any  # [T, E] log mu(a_t | s_t) where a sampled recovery acted, else 0
     reroll_value: Any  # [T, E] mean value of re-rolled recoveries at a segment's first step, else 0
     reroll_count: Any  # [T, E] how many recoveries were re-rolled there
+    idle: Any = (
+        None  # [T, E] bool, the environment spent the step on a reset and nobody acted; None: it never does
+    )
 
 
 class Segments(NamedTuple):
