@@ -89,7 +89,7 @@ def run(
     robot = FaultyRobot()
     who = {"recovery": robot, "intervention": SafeRegion(constant(0.3)), "distance": EXAMPLE["tilt"]}
     limits = {"rate": RATE, "safe_action": [0.0], "max_age": 0.5, "max_blind": 1.0, "max_overruns": 1000}
-    with RobotLoop(robot, **who, **limits, log=log, priority=priority) as loop:
+    with RobotLoop(robot, **who, **limits, log=log, priority=priority, reset=robot.set_upright) as loop:
         loop.arm(robot.policy)
         began, rollouts = time.monotonic(), 0
         while time.monotonic() - began < seconds:

@@ -215,7 +215,7 @@ def learner_and_rollout(method: str, **changes):
         truncated=np.zeros(shape, bool),
         **{
             name: np.zeros(shape, kind)
-            for name, kind in zip(Rollout._fields[7:], (bool, bool, *(np.float32,) * 3), strict=True)
+            for name, kind in zip(Rollout._fields[7:12], (bool, bool, *(np.float32,) * 3), strict=True)
         },
     )
     hyper = Hyperparameters(minibatches=4, **changes)

@@ -47,7 +47,7 @@ class Ledger:
     def add(self, rollout: Rollout, update: int) -> list[Episode]:
         """Count one rollout; the episodes that ended in it, in order of time."""
         recovering, terminated = rollout.recovering, rollout.terminated
-        idle = np.zeros_like(terminated) if rollout.idle is None else rollout.idle
+        idle = np.zeros_like(terminated) if rollout.idle is None else np.asarray(rollout.idle, bool)
         ended = (terminated | rollout.truncated) & ~idle
         stays_open = recovering & ~ended
         was_open = np.concatenate([self.open[None], stays_open[:-1]])

@@ -58,6 +58,7 @@ class Robot:
     remember: Callable[[Bodies], None] = lambda now: None  # updates the memory after a step
     floored: bool = False  # the reward is max(0, sum of terms), and 0 on a fall
     observation_bound: float = np.inf
+    min_log_std: float = -20.0  # the policy's spread stays above exp of this; -20 is practically no floor
     time_limit: int = 1000
     recovery_time_limit: int = 250
     build_picture: Callable[[], mujoco.MjModel] | None = None  # to draw instead of the physics model

@@ -98,7 +98,7 @@ def run_spec(settings: Settings) -> RunSpec:
 
 def spec_from_dict(values: dict[str, Any]) -> RunSpec:
     """The specification of a recorded run; a run of an older release may lack newer settings."""
-    return RunSpec(from_dict(values))
+    return RunSpec(from_dict(values).resolved())
 
 
 def command_words(settings: Settings, folder: Path) -> list[str]:

@@ -11,6 +11,7 @@ from safeexplorer.costs import COSTS
 from safeexplorer.envs import get_robot
 from safeexplorer.learner import Hyperparameters
 from safeexplorer.methods import CONSTRAINED, Method, get_method
+from safeexplorer.robot import Robot
 from safeexplorer.schedules import SHAPES
 
 INTERVENTIONS = ("safe_region", "jump_start")
@@ -58,8 +59,8 @@ class Settings:
         None, "gradient-norm clip: 0.5 over all networks, or 40 each for the constrained methods"
     )
     adam_epsilon: float | None = setting(None, "epsilon of Adam: 1e-5, or 1e-8 for the constrained methods")
-    min_log_std: float = setting(
-        -20.0, "lowest log standard deviation of the policy; -20 is practically none"
+    min_log_std: float | None = setting(
+        None, "lowest log standard deviation of the policy: -2 on Ant, else -20, which is practically none"
     )
     epochs: int = setting(10, "passes over each rollout")
     minibatches: int = setting(32, "minibatches per pass")
@@ -139,11 +140,16 @@ def method_defaults(settings: Settings) -> dict[str, Any]:
 
 
 def robot_defaults(settings: Settings) -> dict[str, Any]:
-    """What a setting left at None is for this robot; nobody knows for an environment of the caller's own."""
+    """What a setting left at None is for this robot; budget and radii of the caller's own nobody knows."""
     if settings.robot is None:
-        return {}
+        return {"min_log_std": Robot.min_log_std}
     robot = get_robot(settings.robot)
-    return {"steps": robot.budget, "initial_radius": robot.initial_radius, "max_radius": robot.max_radius}
+    return {
+        "steps": robot.budget,
+        "initial_radius": robot.initial_radius,
+        "max_radius": robot.max_radius,
+        "min_log_std": robot.min_log_std,
+    }
 
 
 def from_dict(values: dict[str, Any]) -> Settings:

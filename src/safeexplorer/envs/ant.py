@@ -106,6 +106,7 @@ ROBOT = Robot(
     initial_radius=0.01,
     max_radius=0.4,
     budget=8_000_000,
+    min_log_std=-2.0,  # the recovery acts alone for the first quarter of training, and imitation narrows the policy
     frame_skip=5,
     observation_size=27,
     action_size=8,
