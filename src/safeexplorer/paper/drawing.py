@@ -56,6 +56,9 @@ def paper_number(grid: Grid, arm: str, robot: str, measure: str) -> float | None
     return None
 
 
+LEGEND_WIDTH = 1.5  # inches of a name
+
+
 def legend_below(figure: Figure, axis: Axes, columns: int = 5) -> None:
     """Every name once, under the panels."""
     found: dict[str, object] = {}
@@ -63,9 +66,9 @@ def legend_below(figure: Figure, axis: Axes, columns: int = 5) -> None:
         for handle, label in zip(*axes.get_legend_handles_labels(), strict=True):
             found.setdefault(label, handle)
     if found:
-        figure.legend(
-            found.values(), found.keys(), loc="outside lower center", ncols=min(columns, len(found))
-        )
+        fits = max(1, int(figure.get_figwidth() / LEGEND_WIDTH))
+        count = min(columns, fits, len(found))
+        figure.legend(found.values(), found.keys(), loc="outside lower center", ncols=count)
     else:
         axis.text(0.5, 0.5, "no runs yet", ha="center", va="center", transform=axis.transAxes, **FAINT)
 
@@ -106,7 +109,7 @@ def fall_axis(axis: Axes) -> None:
         axis.set_xlim(min(drawn) / 2, max(drawn) * 2)
     else:
         axis.set_xscale("symlog", linthresh=1)
-        axis.set_xlim(0, max([*drawn, 10]) * 2)
+        axis.set_xlim(-0.15, max([*drawn, 10]) * 2)  # room for a marker at no falls
 
 
 def run_note(cell: Cell, measure: str) -> str:
