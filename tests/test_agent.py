@@ -199,6 +199,8 @@ def test_a_file_that_is_no_agent_is_refused(tmp_path):
         ({"region": None}, "needs to know where the policy acts"),
         ({"recovery": None}, "needs a recovery"),
         ({"intervention": JumpStart(linear(5, -5))}, "region and intervention are both given"),
+        ({"region": 0.3}, "region is 0.3; allowed: an object with takes_over"),
+        ({"env": "Pendulum-v1", "num_envs": 0}, "num_envs is 0"),
         ({"method": "sac"}, "no method 'sac'"),
         ({"gama": 0.9}, "unknown setting 'gama'"),
         ({"gamma": 1.5}, "gamma is 1.5"),

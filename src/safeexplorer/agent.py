@@ -67,11 +67,19 @@ class SafeExplorer:
     ):
         if region is not None and intervention is not None:
             raise ValueError("region and intervention are both given; allowed: one of them")
+        for name, who in (("region", region), ("intervention", intervention)):
+            if who is not None and not callable(getattr(who, "takes_over", None)):
+                raise ValueError(
+                    f"{name} is {who!r}; allowed: an object with takes_over, such as SafeRegion(...)"
+                )
         robot, env = robot_of(env)
         given = {"robot": robot, "method": method, "seed": seed, "num_envs": num_envs} | settings
         if eval_env is not None:
             given.setdefault("eval_every", EVAL_EVERY)
         self.settings = from_dict(given)
+        self._settings_for(
+            self.settings.steps or 2**40
+        )  # what is wrong there is said before anything is made
         self.world = make_world(self.settings, env, recovery, intervention or region, eval_env)
         self.settings = replace(self.settings, num_envs=self.world.env.num_envs)
         probe = self._settings_for(self.settings.steps or 2**40)
