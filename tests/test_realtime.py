@@ -746,4 +746,4 @@ def test_five_seconds_at_100_hz_with_faults_and_slow_updates_send_a_command_in_e
     passed_over = sum(e["count"] for e in events if e["event"] == "missed")
     assert len(robot.writes) == status.commands == status.ticks - passed_over
     assert status.ticks >= rollouts * (faulty_robot.ROWS + faulty_robot.UPDATE * RATE) and passed_over < 200
-    assert faulty_robot.handled(events) == rollouts * faulty_robot.HANDLED and rollouts >= 2
+    assert faulty_robot.handled(events) == robot.expected != [] and rollouts >= 2
