@@ -15,7 +15,7 @@ from safeexplorer.envs import ROBOTS, get_robot
 from safeexplorer.interruption import Stopped
 from safeexplorer.recovery.display import PretrainingDisplay, grade_table, plot_grades
 from safeexplorer.recovery.foreign import load_recovery
-from safeexplorer.recovery.grading import Share, grade, replay
+from safeexplorer.recovery.grading import Share, grade, replay, replay_run
 from safeexplorer.recovery.selection import select
 from safeexplorer.recovery.settings import RECIPES, RecoverySettings, recovery_settings
 from safeexplorer.recovery.shipped import known_recoveries, provenance, shipped
@@ -156,11 +156,12 @@ def grade_command(args: argparse.Namespace) -> int:
 
 
 def replay_command(args: argparse.Namespace) -> int:
-    """The operational grade of recoveries on one run's exits."""
-    facts = json.loads((args.folder / "run.json").read_text())["settings"]
-    robot = get_robot(facts["robot"])
-    names = args.recovery or [facts["recovery"]]
-    results = [replay(args.folder, load_recovery(name, robot), args.threads) for name in names]
+    """The operational grade of recoveries on one run's exits; that of the run's own is kept with the run."""
+    robot = get_robot(json.loads((args.folder / "run.json").read_text())["settings"]["robot"])
+    if args.recovery:
+        results = [replay(args.folder, load_recovery(name, robot), args.threads) for name in args.recovery]
+    else:
+        results = [replay_run(args.folder, args.threads)]
     table = Table("recovery", "exits", "survived", "re-entered", "median steps", title=str(args.folder))
     for result in results:
         shares = [str(Share(**result[key])) for key in ("survived", "reentered")]
