@@ -22,7 +22,7 @@ ORDER = [
         "statistics",
     ],
     ["methods", "interventions", "simulation", "policy"],
-    ["dialects"],
+    ["dialects", "episode_memory", "stable_baselines"],
     ["environments"],
     ["segments", "rendering", "envs", "onnx_graph"],
     ["labelling", "diagnostics", "costs"],

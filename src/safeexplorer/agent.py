@@ -19,7 +19,7 @@ from safeexplorer.audit import Audit, audit_collector
 from safeexplorer.checkpoint import flatten, under, unflatten_like
 from safeexplorer.deploy import export_onnx
 from safeexplorer.display import TrainingDisplay
-from safeexplorer.environments import sizes_of
+from safeexplorer.environments import in_space, sizes_of
 from safeexplorer.evaluation import Evaluation, evaluate
 from safeexplorer.interruption import Stopped
 from safeexplorer.interventions import Intervention, NoIntervention, SafeRegion
@@ -166,7 +166,7 @@ class SafeExplorer:
             raise ValueError("observation holds a number that is not finite; no action follows from it")
         rows = observation.reshape(-1, size)
         noise = 0.0 if deterministic else draw_noise(self.learner.params, (len(rows),), self._rng)
-        action = self._in_space(propose(self.learner.params, rows, noise))
+        action = in_space(propose(self.learner.params, rows, noise), self.action_space)
         return (action[0] if observation.ndim == 1 else action), state
 
     def evaluate(self, env: Any = None, seed: int = 0, deterministic: bool = True) -> Evaluation:
@@ -179,12 +179,6 @@ class SafeExplorer:
         intervention = self.world.intervention if self.world is not None else NoIntervention()
         judge = self.world.env if env is None else judging_env(env, EVAL_EPISODES, intervention)
         return evaluate(self.learner.params, judge, intervention, LAST, seed, deterministic)
-
-    def _in_space(self, rows: np.ndarray) -> np.ndarray:
-        space = self.action_space
-        if isinstance(space, Discrete):
-            return rows[:, 0].astype(np.int64) + space.start
-        return np.clip(rows, space.low, space.high).astype(space.dtype)
 
     def audit(self, steps: int = 8192, progress: float = 0.0, seed: int = 0) -> Audit:
         """What the recovery does under this policy, and what an update would make of it (see `safeexplorer audit`).

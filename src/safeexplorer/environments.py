@@ -20,8 +20,9 @@ from gymnasium.spaces import Box, Discrete
 from gymnasium.vector import AsyncVectorEnv, AutoresetMode, SyncVectorEnv, VectorEnv
 
 from safeexplorer.dialects import Takeover, speaks, takeover_of
+from safeexplorer.episode_memory import EpisodeMemory
 from safeexplorer.policy import Sizes
-from safeexplorer.streams import WORDS, generator_of, words_of
+from safeexplorer.stable_baselines import StableBaselinesEnv
 
 Distance = Callable[[np.ndarray], np.ndarray] | str | None
 MASKED = (SyncVectorEnv, AsyncVectorEnv)  # honour options["reset_mask"] in every mode
@@ -61,6 +62,13 @@ def sizes_of(observation_space: gymnasium.Space, action_space: gymnasium.Space) 
             "Wrap the environment, for example in gymnasium.wrappers.TransformAction"
         )
     return Sizes(observation_space.shape[0], action_space.shape[0])
+
+
+def in_space(rows: np.ndarray, space: gymnasium.Space) -> np.ndarray:
+    """Rows of the policy's numbers [k, m] as actions of the space: within its bounds, or its own choices."""
+    if isinstance(space, Discrete):
+        return rows[:, 0].astype(np.int64) + space.start
+    return np.clip(rows, space.low, space.high).astype(space.dtype)
 
 
 class Environments(VectorEnv):
@@ -145,10 +153,7 @@ class Environments(VectorEnv):
             raise ValueError(
                 f"actions must be numbers, got NaN for robots {np.flatnonzero(np.isnan(actions).any(1))}"
             )
-        space = self.single_action_space
-        if isinstance(space, Discrete):
-            return actions[:, 0].astype(np.int64) + space.start
-        return np.clip(actions, space.low, space.high).astype(space.dtype)
+        return in_space(actions, self.single_action_space)
 
     def _checked(self, observation: Any) -> np.ndarray:
         observation = np.array(observation, np.float64)  # a copy: some environments reuse their arrays
@@ -283,97 +288,3 @@ class Environments(VectorEnv):
         repeated = self._memory.repeat(state)
         self._observation = state["observation"]
         return np.array_equal(repeated, state["observation"])
-
-
-class EpisodeMemory:
-    """How the episodes in hand began and what was done in them, so that they can be repeated exactly.
-
-    It works for environments that are deterministic given their `np_random`, as Gymnasium asks of them.
-    """
-
-    def __init__(self, env: SyncVectorEnv):
-        self.env = env
-        self.seed = np.full(env.num_envs, -1)  # of the first episode; -1 in later ones
-        self.rng = np.zeros((env.num_envs, WORDS), np.uint64)  # before the reset of later episodes
-        self.actions: list[list[np.ndarray]] = [[] for _ in range(env.num_envs)]
-
-    def begin_all(self, seed: int | None) -> None:
-        """All began with `reset(seed)`."""
-        self.seed[:] = -1 if seed is None else seed + np.arange(self.env.num_envs)
-        self.actions = [[] for _ in self.actions]
-
-    def begin(self, robots: np.ndarray) -> None:
-        """These are about to be reset."""
-        for i in robots:
-            self.seed[i] = -1
-            self.rng[i] = words_of(self.env.envs[i].unwrapped.np_random)
-            self.actions[i] = []
-
-    def note(self, actions: np.ndarray) -> None:
-        for mine, action in zip(self.actions, actions, strict=True):
-            mine.append(action)
-
-    def get_state(self) -> dict[str, np.ndarray]:
-        taken = [np.array(mine) for mine in self.actions]
-        return {"seed": self.seed, "rng": self.rng} | {f"actions/{i}": rows for i, rows in enumerate(taken)}
-
-    def repeat(self, state: dict[str, np.ndarray]) -> np.ndarray:
-        """Reset as then and step as then; the last observations."""
-        self.env.reset(seed=0)
-        self.seed, self.rng = state["seed"].copy(), state["rng"].copy()
-        self.actions = [list(state[f"actions/{i}"]) for i in range(self.env.num_envs)]
-        last = []
-        for i, env in enumerate(self.env.envs):
-            if self.seed[i] < 0:
-                env.unwrapped.np_random = generator_of(self.rng[i])
-            observation, _ = env.reset(seed=None if self.seed[i] < 0 else int(self.seed[i]))
-            for action in self.actions[i]:
-                observation = env.step(action)[0]
-            last.append(np.asarray(observation, np.float64))
-        return np.stack(last)
-
-
-class StableBaselinesEnv(VectorEnv):
-    """A Stable-Baselines3 `VecEnv` in Gymnasium's terms: it resets within the step that ends an episode."""
-
-    metadata = {"autoreset_mode": AutoresetMode.SAME_STEP}
-
-    def __init__(self, env: Any):
-        self.env, self.num_envs = env, env.num_envs
-        self.single_observation_space, self.single_action_space = env.observation_space, env.action_space
-        self.observation_space = gymnasium.vector.utils.batch_space(env.observation_space, env.num_envs)
-        self.action_space = gymnasium.vector.utils.batch_space(env.action_space, env.num_envs)
-
-    def reset(
-        self, *, seed: int | None = None, options: dict[str, Any] | None = None
-    ) -> tuple[np.ndarray, dict]:
-        if seed is not None:
-            self.env.seed(seed)
-        return self.env.reset(), self._merged(self.env.reset_infos)
-
-    def step(
-        self, actions: np.ndarray
-    ) -> tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray, dict[str, Any]]:
-        observation, reward, done, infos = self.env.step(actions)
-        done = np.asarray(done, bool)
-        truncated = done & [info.get("TimeLimit.truncated", False) for info in infos]
-        if not done.any():
-            return observation, reward, done, truncated, self._merged(infos)
-        finals = np.full(self.num_envs, None, object)
-        for i in np.flatnonzero(done):
-            finals[i] = infos[i]["terminal_observation"]
-        now = [self.env.reset_infos[i] if done[i] else infos[i] for i in range(self.num_envs)]
-        news = self._merged(now)
-        news.update(final_obs=finals, _final_obs=done, _final_info=done)
-        news["final_info"] = self._merged([infos[i] if done[i] else {} for i in range(self.num_envs)])
-        return observation, reward, done & ~truncated, truncated, news
-
-    def _merged(self, infos: Sequence[dict[str, Any]]) -> dict[str, Any]:
-        merged: dict[str, Any] = {}
-        for i, info in enumerate(infos):
-            own = {k: v for k, v in info.items() if k not in ("terminal_observation", "episode")}
-            merged = self._add_info(merged, own, i)
-        return merged
-
-    def close_extras(self, **kwargs: Any) -> None:
-        self.env.close()

@@ -49,7 +49,7 @@ def policy_from_arrays(arrays: Mapping[str, np.ndarray], where: str) -> Params:
     return params
 
 
-def sizes_of(params: Params) -> tuple[int, int]:
+def policy_sizes(params: Params) -> tuple[int, int]:
     """How many numbers a policy observes and how many it acts with."""
     return params["actor"][0]["weight"].shape[0], params["log_std"].shape[0]
 

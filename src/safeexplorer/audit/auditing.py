@@ -27,7 +27,7 @@ from safeexplorer.audit.suggestions import suggest
 from safeexplorer.interventions import SafeRegion
 from safeexplorer.learner import Hyperparameters
 from safeexplorer.networks import Params
-from safeexplorer.policy_files import sizes_of
+from safeexplorer.policy_files import policy_sizes
 from safeexplorer.rollout import Collector
 from safeexplorer.trajectory import Rollout
 
@@ -79,7 +79,7 @@ def with_policy(
     """What needs the parameters."""
     if "normaliser" in params:
         raise ValueError("params hold a normaliser; expected a policy that reads observations as they are")
-    expected, got = (rollout.observation.shape[-1], rollout.action.shape[-1]), sizes_of(params)
+    expected, got = (rollout.observation.shape[-1], rollout.action.shape[-1]), policy_sizes(params)
     if got != expected:
         raise ValueError(
             f"the policy maps {got[0]} observations to {got[1]} actions; the rollout has {expected}"

@@ -21,7 +21,7 @@ from safeexplorer.interventions import SafeRegion
 from safeexplorer.learner import Hyperparameters
 from safeexplorer.methods import CONSTRAINED
 from safeexplorer.networks import Params, init_actor_critic
-from safeexplorer.policy_files import load_policy, policy_from_arrays, sizes_of
+from safeexplorer.policy_files import load_policy, policy_from_arrays, policy_sizes
 from safeexplorer.recovery import load_recovery
 from safeexplorer.rollout import Collector
 from safeexplorer.settings import Settings
@@ -144,8 +144,8 @@ def audit_robot(args: argparse.Namespace) -> Audit:
     params, sizes = policy.params, (robot.observation_size, robot.action_size)
     if params is None:
         params = init_actor_critic(np.random.default_rng(args.seed), *sizes, settings.hidden)
-    if sizes_of(params) != sizes:
-        got, wanted = (" to ".join(map(str, pair)) for pair in (sizes_of(params), sizes))
+    if policy_sizes(params) != sizes:
+        got, wanted = (" to ".join(map(str, pair)) for pair in (policy_sizes(params), sizes))
         raise ValueError(f"--policy {args.policy} maps {got} numbers; {robot.name} needs {wanted}")
     collector = make_collector(settings)
     collector.reset(args.seed)

@@ -8,6 +8,7 @@ from typing import NamedTuple
 
 import numpy as np
 
+from safeexplorer import dialects
 from safeexplorer.networks import Params
 from safeexplorer.policy_files import policy_from_arrays
 from safeexplorer.trajectory import Rollout
@@ -30,7 +31,7 @@ OPTIONAL = {
 POLICY = "policy/"  # before the names of a policy's weights
 # Other recorders' names.
 PLURALS = {f"{name}s": name for name in ("observation", "action", "reward", "next_observation")}
-FLAGS = ("intervention", "is_intervention", "intervene_flag", "intervene_flags")
+FLAGS = (*dialects.FLAGS, "intervene_flags")
 TAKEOVERS = ("intervene_action", "intervene_actions", "action_intervention")
 
 
