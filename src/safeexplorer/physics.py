@@ -99,7 +99,10 @@ class ContactStepper:
         self.frame_skip, self.ids = frame_skip, ids.tolist()
         self._rows, self._noted = list(batch.state), batch.warning
         self._warnings = self.data.warning.number
-        self._copies = [(field, getattr(self.data, name)) for name, field in fields.items()]
+        sources = {name: getattr(self.data, name) for name in fields}
+        self._copies = [
+            [(fields[name][i], source) for name, source in sources.items()] for i in range(len(self._rows))
+        ]
 
     def step(self) -> list[int]:
         """`frame_skip` calls of mj_step each; those in which MuJoCo raised an error keep their state."""
@@ -126,5 +129,5 @@ class ContactStepper:
 
     def _derive(self, i: int) -> None:
         mujoco.mj_rnePostConstraint(self.model, self.data)
-        for field, source in self._copies:
-            field[i] = source
+        for row, source in self._copies[i]:
+            row[:] = source

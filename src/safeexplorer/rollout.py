@@ -123,11 +123,11 @@ class Collector:
         self, t: int, outside: np.ndarray, open_before: np.ndarray, rng: np.random.Generator
     ) -> None:
         """Let the recovery act on the robots outside M, and report first exits."""
-        (robots,) = outside.nonzero()
+        robots = slice(None) if outside.all() else outside.nonzero()[0]
         exits = outside > open_before
         if self.observer is not None and np.count_nonzero(exits):
             self.observer.on_exit(t, np.flatnonzero(exits))
-        observation = self.observation.take(robots, axis=0)
+        observation = self.observation[robots]
         if self.sampled:
             self._action[t, robots], self._log_density[t, robots] = self.recovery.sample(observation, rng)
         else:

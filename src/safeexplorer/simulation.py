@@ -86,12 +86,13 @@ class Simulation(VectorEnv):
             "render_modes": RENDER_MODES,
             "render_fps": round(1 / (model.opt.timestep * robot.frame_skip)),
         }
-        self._reward_keys = [f"reward_{term}" for term in robot.terms]
+        reward_keys = [f"reward_{term}" for term in robot.terms]
+        self._reward_columns = [(key, (slice(None), k)) for k, key in enumerate(reward_keys)]
         everybody = np.ones(self.num_envs, bool)
         everybody.flags.writeable = False
         situation = ("distance", "episode_return", "episode_length")
         self._situation_masks = {f"_{key}": everybody for key in situation}
-        self._step_keys = ("cost", "simulation_error", *self._reward_keys, *situation)
+        self._step_keys = ("cost", "simulation_error", *reward_keys, *situation)
         self._step_masks = {f"_{key}": everybody for key in self._step_keys}
         self._blank_info = self._step_masks | dict.fromkeys(self._step_keys)
         if render_mode not in (None, *RENDER_MODES):
@@ -115,7 +116,9 @@ class Simulation(VectorEnv):
             )
         self._start(np.flatnonzero(mask))
         observation = self.observe()
-        return observation, {**self._situation_masks, **self._situation(self.robot.distance(self.now))}
+        info = self._situation_masks.copy()
+        self._describe(info, self.robot.distance(self.now))
+        return observation, info
 
     def step(self, actions: np.ndarray):
         """One control step of every robot: (observation, reward, terminated, truncated, info)."""
@@ -139,8 +142,9 @@ class Simulation(VectorEnv):
         observation = robot.observe(now)
         info = self._blank_info.copy()
         info["cost"], info["simulation_error"] = fallen.astype(np.float64), diverged
-        info.update(self._situation(distance))
-        info.update(zip(self._reward_keys, terms.T, strict=True))
+        self._describe(info, distance)
+        for key, column in self._reward_columns:
+            info[key] = terms[column]
         ended = fallen | truncated
         if self._autoreset and np.count_nonzero(ended):
             observation = self._begin_again(ended, observation, info)
@@ -177,15 +181,12 @@ class Simulation(VectorEnv):
         info.update(final_obs=last, _final_obs=ended, final_info=finished, _final_info=ended)
         self._start(ids)
         observation = self.observe()
-        info.update(self._situation(self.robot.distance(self.now)))
+        self._describe(info, self.robot.distance(self.now))
         return observation
 
-    def _situation(self, distance: np.ndarray) -> dict[str, np.ndarray]:
-        return {
-            "distance": distance,
-            "episode_return": self._return.copy(),
-            "episode_length": self._length.copy(),
-        }
+    def _describe(self, info: dict[str, Any], distance: np.ndarray) -> None:
+        info["distance"] = distance
+        info["episode_return"], info["episode_length"] = self._return.copy(), self._length.copy()
 
     def observe(self) -> np.ndarray:
         """The observations of the current states, [E, n]."""

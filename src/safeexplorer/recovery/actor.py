@@ -43,6 +43,10 @@ class SquashedActor:
         self.params = {"actor": layers}
         self.low, self.high = np.asarray(low, np.float32), np.asarray(high, np.float32)
         self.centre, self.half = (self.high + self.low) / 2, (self.high - self.low) / 2
+        # Rounding is monotonic: what it does not do at tanh(u) = +-1, it does nowhere.
+        self._oversteps = bool(
+            np.any((self.centre + self.half > self.high) | (self.centre - self.half < self.low))
+        )
         mean = {k: v[..., : self.low.size] for k, v in layers[-1].items()}
         # For a few rows a wide layer's weights are read fastest column by column.
         wide = [layer | {"weight": np.asfortranarray(layer["weight"])} for layer in (*layers[1:-1], mean)]
@@ -70,7 +74,7 @@ class SquashedActor:
 
     def _squash(self, u: Array) -> Array:
         action = self.centre + self.half * np.tanh(u)
-        return np.minimum(np.maximum(action, self.low), self.high)  # rounding may step over a bound
+        return np.minimum(np.maximum(action, self.low), self.high) if self._oversteps else action
 
     def _log_density(self, u: Array, noise: Array, log_std: Array) -> Array:
         gaussian = (-0.5 * noise**2 - log_std - 0.5 * LOG_2PI).sum(-1)
