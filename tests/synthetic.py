@@ -11,10 +11,10 @@ import numpy as np
 from safeexplorer.accounting import Episode
 from safeexplorer.paper.tables import MAIN_RESULTS, SOFT_VARIANTS
 from safeexplorer.recording import Table
+from safeexplorer.run_record import EVALUATION_COLUMNS, METRIC_COLUMNS
 from safeexplorer.runs import run_spec
 from safeexplorer.schedules import make_schedule
 from safeexplorer.settings import Settings
-from safeexplorer.training import EVALUATION_COLUMNS, METRIC_COLUMNS
 
 PPO_BATCH = 8192  # steps of an update; those of the constrained methods are a quarter of it
 LENGTH = 1000  # steps of an episode without a fall

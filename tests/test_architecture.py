@@ -32,6 +32,7 @@ ORDER = [
     ["recovery", "summary", "engines", "policy_files"],
     ["realtime"],
     ["world"],
+    ["run_record"],
     ["training", "results", "deploy", "audit"],
     ["agent"],
     ["paper"],

@@ -27,8 +27,8 @@ from safeexplorer.learners import make_learner
 from safeexplorer.policy import draw_noise, propose
 from safeexplorer.rollout import Collector
 from safeexplorer.settings import Settings, from_dict
-from safeexplorer.training import Training, check_fit, initial_generator, train
-from safeexplorer.world import judging_env, make_world, robot_of
+from safeexplorer.training import Training, initial_generator, train
+from safeexplorer.world import check_fit, judging_env, make_world, robot_of
 
 Callback = Callable[["SafeExplorer", dict[str, Any]], bool | None]
 FORMAT = 1  # of saved agents

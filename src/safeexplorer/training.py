@@ -12,7 +12,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from safeexplorer.accounting import Counts, Episode, Ledger
+from safeexplorer.accounting import Episode, Ledger
 from safeexplorer.checkpoint import (
     checkpoints,
     exclusive,
@@ -24,45 +24,19 @@ from safeexplorer.checkpoint import (
     under,
     unflatten_like,
 )
-from safeexplorer.evaluation import Evaluation, evaluate
+from safeexplorer.evaluation import evaluate
 from safeexplorer.interruption import Stopped, stop_requests
 from safeexplorer.interventions import SafeRegion
 from safeexplorer.learners import make_learner
-from safeexplorer.methods import CONSTRAINED, METHODS
 from safeexplorer.networks import Params
 from safeexplorer.provenance import provenance
-from safeexplorer.recording import BlackBox, ExitLog, Recorder, Table
+from safeexplorer.recording import Recorder
 from safeexplorer.reroll import Reroller
+from safeexplorer.run_record import LEARNER_COLUMNS, RunRecord
 from safeexplorer.settings import Settings, difference, from_dict
 from safeexplorer.summary import TRAILING, summarise_run
 from safeexplorer.trajectory import Rollout
-from safeexplorer.world import World, robot_world
-
-LEARNER_COLUMNS = [
-    "recovery_rate",
-    "segments",
-    "segment_length",
-    "segment_success",
-    "policy_loss",
-    "value_loss",
-    "compat_loss",
-    "gradient_policy",
-    "gradient_value",
-    "gradient_compat",
-    "approx_kl",
-    "clip_share",
-    "entropy",
-    "explained_variance",
-]
-IMPORTANCE_COLUMNS = ["importance_ess_share", "importance_log10_variance_ratio"]
-METRIC_COLUMNS = [
-    *("update", "steps", "radius", "learning_rate", "return_mean", "return_trailing"),
-    *Counts._fields,
-    "open",
-    *LEARNER_COLUMNS,
-    *IMPORTANCE_COLUMNS,
-]
-EVALUATION_COLUMNS = ["update", "steps", "deterministic", "mixed_return", *Evaluation._fields, "gap"]
+from safeexplorer.world import World, check_fit, robot_world
 
 
 class Streams(NamedTuple):
@@ -127,13 +101,13 @@ class Training:
         episodes = self.ledger.add(rollout, self.update)
         self.ledger.reconcile(self.update * self.settings.batch_size)
         learned = self.improve(rollout, progress)
-        row = self.record(rollout, episodes, learned, progress)
+        row = self.write_down(rollout, episodes, learned, progress)
         self.seconds += time.perf_counter() - began
         return row
 
     def collect(self, progress: float) -> Rollout:
         """T steps under the mixed policy."""
-        self.exits.begin(self.update, self.radius(progress), self.streams.record)
+        self.record.exits.begin(self.update, self.radius(progress), self.streams.record)
         rollout = self.collector.collect(self.params, progress, self.streams.actor)
         if self.reroller is not None:
             rollout = self.reroller.fill(rollout, self.collector, self.params, progress, self.streams.record)
@@ -159,12 +133,10 @@ class Training:
         self.learner.update(rollout, np.zeros(rollout.terminated.shape), order, 0.0)
         self.learner.set_state(state)
 
-    def record(
+    def write_down(
         self, rollout: Rollout, episodes: list[Episode], learned: dict, progress: float
     ) -> dict[str, Any]:
-        """Write down what happened."""
-        self.exits.finish()
-        self.black_box.finish(rollout, self.collector.distances, episodes, self.radius(progress))
+        """The update's row of metrics, its episodes and, every so often, an evaluation."""
         self.trailing.extend(episode.total_return for episode in episodes)
         row = {
             "update": self.update,
@@ -175,11 +147,10 @@ class Training:
             "return_trailing": float(np.mean(self.trailing)) if self.trailing else None,
             **self.ledger.counts._asdict(),
             "open": int(self.ledger.open.sum()),
-            **dict.fromkeys([*LEARNER_COLUMNS, *IMPORTANCE_COLUMNS]),
+            **dict.fromkeys(LEARNER_COLUMNS),
             **learned,
         }
-        self.metrics.append(row)
-        self.episodes.append(*(e._asdict() | {"fell": int(e.fell)} for e in episodes))
+        self.record.add_update(row, episodes, rollout, self.collector.distances)
         if self.world.evaluation_env is not None and self.update % self.settings.eval_every == 0:
             self.evaluate(row, progress)
         return row
@@ -195,7 +166,7 @@ class Training:
             gap = None if mixed is None else mixed - result.total_return
             numbers = {name: float(x) for name, x in result._asdict().items()}
             head = {"update": row["update"], "steps": row["steps"], "deterministic": int(deterministic)}
-            self.evaluations.append({**head, "mixed_return": mixed, **numbers, "gap": gap})
+            self.record.evaluations.append({**head, "mixed_return": mixed, **numbers, "gap": gap})
 
     def radius(self, progress: float) -> float | None:
         """d of the safe region now; None for other interventions."""
@@ -209,42 +180,19 @@ class Training:
 
     def open_files(self, offsets: dict[str, int]) -> None:
         """Open the records of the run, each cut back to where the checkpoint left it."""
-        columns = [*METRIC_COLUMNS, *self.learner.columns]
-        self.metrics = Table(self.folder / "metrics.csv", columns, offsets.get("metrics", 0))
-        self.episodes = Table(self.folder / "episodes.csv", list(Episode._fields), offsets.get("episodes", 0))
-        self.evaluations = Table(
-            self.folder / "evaluations.csv", EVALUATION_COLUMNS, offsets.get("evaluations", 0)
-        )
-        self.exits = ExitLog(self.folder, self.env, self.settings.exits_per_update, offsets.get("exits", 0))
-        self.black_box = BlackBox(
-            self.folder / "falls",
-            self.env,
-            self.world.sizes.action,
-            self.settings.rollout_steps,
-            self.settings.falls_kept,
-        )
-        self.collector.observer = Recorder(
-            self.exits, self.black_box, self.reroller.note if self.reroller is not None else None
-        )
-
-    def files(self) -> dict[str, Table | ExitLog]:
-        return {
-            "metrics": self.metrics,
-            "episodes": self.episodes,
-            "evaluations": self.evaluations,
-            "exits": self.exits,
-        }
+        self.record = RunRecord(self.folder, self.settings, self.world, self.learner.columns, offsets)
+        note = self.reroller.note if self.reroller is not None else None
+        self.collector.observer = Recorder(self.record.exits, self.record.black_box, note)
 
     def save(self) -> None:
         """A checkpoint from which the run continues bit for bit."""
-        offsets = {name: file.offset() for name, file in self.files().items()}
         state = {
             "update": self.update,
             "seconds": self.seconds,
             "settings": self.settings.as_dict(),
             "recovery_digest": self.recovery.digest if self.recovery is not None else "",
             "streams": {k: generator_state(rng) for k, rng in self.streams._asdict().items()},
-            "offsets": offsets,
+            "offsets": self.record.offsets(),
         }
         save_checkpoint(self.folder / "checkpoints", self.update, flatten(self._arrays()), state)
 
@@ -253,7 +201,7 @@ class Training:
             "learner": self.learner.get_state(),
             "collector": self.collector.get_state(),
             "ledger": self.ledger.get_state(),
-            "black_box": self.black_box.get_state(),
+            "black_box": self.record.black_box.get_state(),
             "trailing": np.array(self.trailing, np.float64),
         }
 
@@ -267,7 +215,7 @@ class Training:
         if changed:
             raise ValueError(f"{self.folder} was started with other settings: " + "; ".join(changed))
         self.open_files(state["offsets"])
-        parts = {"learner": self.learner, "ledger": self.ledger, "black_box": self.black_box}
+        parts = {"learner": self.learner, "ledger": self.ledger, "black_box": self.record.black_box}
         for name, part in parts.items():
             part.set_state(unflatten_like(part.get_state(), under(f"{name}/", arrays)))
         self.trailing.extend(arrays["trailing"].tolist())
@@ -288,33 +236,9 @@ class Training:
         )
 
     def close(self) -> None:
-        for file in self.files().values():
-            file.close()
+        self.record.close()
         if self.owns_world:
             self.env.close()
-
-
-def check_fit(settings: Settings, world: World) -> None:
-    """Refuse what this world cannot do."""
-    recovery, method = world.recovery, settings.method_row()
-    if method.sampled_recovery and recovery is not None and not recovery.has_density:
-        raise ValueError(
-            f"recovery is {recovery.name!r}, which has no density; method {settings.method!r} samples from one"
-        )
-    if settings.method in CONSTRAINED and world.sizes.choices:
-        raise ValueError(
-            f"method is {settings.method!r}; allowed with discrete actions: {', '.join(METHODS)}"
-        )
-    if settings.method in CONSTRAINED and getattr(world.env, "waiting", None) is not None:
-        raise ValueError(
-            f"method is {settings.method!r}, which passes over no steps; the environment spends steps on resets: "
-            "make it reset within the step that ends an episode (AutoresetMode.SAME_STEP)"
-        )
-    if settings.robot is None:
-        for name in ("analytic_samples", "action_noise"):
-            value, default = getattr(settings, name), getattr(Settings, name)
-            if value != default:
-                raise ValueError(f"{name} is {value}; allowed with an environment of your own: {default}")
 
 
 def train(

@@ -12,7 +12,7 @@ from safeexplorer import envs
 from safeexplorer.environments import Environments, sizes_of, vectorise
 from safeexplorer.envs import ROBOTS
 from safeexplorer.interventions import Intervention, JumpStart, NoIntervention, ReportedTakeovers, SafeRegion
-from safeexplorer.methods import METHODS
+from safeexplorer.methods import CONSTRAINED, METHODS
 from safeexplorer.policy import Sizes
 from safeexplorer.realtime import RobotCollector, RobotLoop
 from safeexplorer.recovery import CheckedRecovery, as_recovery, interface_between, load_recovery
@@ -171,3 +171,26 @@ def own_world(
     )
     checked = None if recovery is None else as_recovery(recovery, interface)
     return World(vector, intervention, checked, judge)
+
+
+def check_fit(settings: Settings, world: World) -> None:
+    """Refuse what this world cannot do."""
+    recovery, method = world.recovery, settings.method_row()
+    if method.sampled_recovery and recovery is not None and not recovery.has_density:
+        raise ValueError(
+            f"recovery is {recovery.name!r}, which has no density; method {settings.method!r} samples from one"
+        )
+    if settings.method in CONSTRAINED and world.sizes.choices:
+        raise ValueError(
+            f"method is {settings.method!r}; allowed with discrete actions: {', '.join(METHODS)}"
+        )
+    if settings.method in CONSTRAINED and getattr(world.env, "waiting", None) is not None:
+        raise ValueError(
+            f"method is {settings.method!r}, which passes over no steps; the environment spends steps on resets: "
+            "make it reset within the step that ends an episode (AutoresetMode.SAME_STEP)"
+        )
+    if settings.robot is None:
+        for name in ("analytic_samples", "action_noise"):
+            value, default = getattr(settings, name), getattr(Settings, name)
+            if value != default:
+                raise ValueError(f"{name} is {value}; allowed with an environment of your own: {default}")
