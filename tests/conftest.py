@@ -4,6 +4,7 @@ import os
 import tempfile
 
 import hypothesis
+import pytest
 
 import safeexplorer  # noqa: F401 (before mujoco, which picks its OpenGL backend at import)
 
@@ -15,3 +16,20 @@ os.environ.setdefault("JAX_PERSISTENT_CACHE_MIN_COMPILE_TIME_SECS", "0.2")
 # A shared machine may be slow at any moment; slowness is not a failure.
 hypothesis.settings.register_profile("suite", deadline=None, print_blob=True)
 hypothesis.settings.load_profile("suite")
+
+
+@pytest.fixture
+def bench(tmp_path):
+    """Makes benches with a robot each, and closes them."""
+    from robot_bench import Bench  # imports jax, which reads its settings then
+
+    made = []
+
+    def make(**changes):
+        made.append(Bench(tmp_path, **changes))
+        return made[-1]
+
+    yield make
+    for each in made:
+        each.clock.free = True
+        each.loop.close()
