@@ -167,9 +167,11 @@ def test_failed_and_unfinished_runs_are_listed_in_every_table_that_needed_them(t
     facts = {"settings": replace(settings, seed=2).resolved().as_dict(), "error": "it | broke", "attempts": 3}
     (broken / "failure.json").write_text(json.dumps(facts))
     library = Library(load_results([tmp_path]))
+    half = next(r for r in library.by_key.values() if r.updates).curve
+    reached = f"return {half['return_trailing'][-1]:,.0f} (last 100 episodes), {half['falls'][-1]} falls"
     for name in ("main-results", "soft-variants", "fixed-d", "headline"):
         grid = gather(ARTEFACTS[name], library, Protocol(steps=UPDATES * 8192))
-        assert any("seed 1: 50% done" in note for note in grid.notes()), name
+        assert any(f"seed 1: 0.61M of 1.2288M steps, {reached}" in note for note in grid.notes()), name
         assert any(note.startswith("failed: ") and "seed 2: it | broke" in note for note in grid.notes()), (
             name
         )

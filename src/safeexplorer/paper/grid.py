@@ -139,7 +139,7 @@ class Grid:
                 if run is not None and run.status == FAILED:
                     notes.append(f"failed: {where}, seed {spec.settings.seed}: {run.error}")
                 elif run is not None and not run.finished:
-                    notes.append(f"running: {where}, seed {spec.settings.seed}: {run.share_done:.0%} done")
+                    notes.append(f"running: {where}, seed {spec.settings.seed}: {so_far(run)}")
                 elif run is not None and not has(run, group.needs):
                     notes.append(f"no {group.needs} in: {where}, seed {spec.settings.seed}")
             if group.steps:
@@ -155,6 +155,16 @@ class Grid:
                 for robot, (bar, who) in self.bars.items()
             ]
         return notes
+
+
+def so_far(run: Result) -> str:
+    """Where an unfinished run stands."""
+    wanted = run.spec.settings.steps
+    if not run.curve:
+        return f"0 of {millions(wanted)} steps"
+    done, falls, trailing = (run.curve[name][-1] for name in ("steps", "falls", "return_trailing"))
+    reward = "no episode yet" if trailing is None else f"return {trailing:,.0f} (last 100 episodes)"
+    return f"{millions(round(done, -4))} of {millions(wanted)} steps, {reward}, {falls:,.0f} falls"
 
 
 def millions(steps: int) -> str:
