@@ -147,19 +147,8 @@ def replay(folder: Path, recovery: CheckedRecovery, threads: int = 1, batch: int
     An exit survives if no fall comes before re-entry; one that does neither within the horizon survives.
     """
     records = read_exits(folder)
-    reentered, fell = np.zeros(len(records), bool), np.zeros(len(records), bool)
-    steps = np.zeros(len(records), int)
-    for first in range(0, len(records), batch):
-        rows = slice(first, first + batch)
-        part = records[rows]
-        world = envs.make(recovery.robot, len(part), threads=threads, max_episode_steps=2 * REPLAY_HORIZON)
-        world.set_state(exit_states(part))
-        outcomes = follow(world, recovery, part["radius"][:, None], REPLAY_HORIZON)
-        world.close()
-        entered_at = outcomes.entered_at[:, 0]
-        reentered[rows] = entered_at != NEVER
-        fell[rows] = ~reentered[rows] & (outcomes.fell_at != NEVER)
-        steps[rows] = entered_at
+    entered_at, fell = replay_exits(records, recovery, threads, batch)
+    reentered = entered_at != NEVER
     return {
         "robot": recovery.robot,
         "recovery": recovery.name,
@@ -168,5 +157,36 @@ def replay(folder: Path, recovery: CheckedRecovery, threads: int = 1, batch: int
         "horizon": REPLAY_HORIZON,
         "survived": share(~fell)._asdict(),
         "reentered": share(reentered)._asdict(),
-        "median_steps": float(np.median(steps[reentered])) if reentered.any() else None,
+        "median_steps": float(np.median(entered_at[reentered])) if reentered.any() else None,
     }
+
+
+def replay_exits(
+    records: np.ndarray, recovery: CheckedRecovery, threads: int, batch: int
+) -> tuple[np.ndarray, np.ndarray]:
+    """When each exit re-entered (its step or NEVER), and whether it fell; a robot that is done takes the next exit."""
+    entered_at, fell = np.full(len(records), NEVER), np.zeros(len(records), bool)
+    count = min(batch, len(records))
+    if count == 0:
+        return entered_at, fell
+    world = envs.make(recovery.robot, count, threads=threads, max_episode_steps=2 * REPLAY_HORIZON)
+    exit_of, step = (
+        np.full(count, NEVER),
+        np.zeros(count, int),
+    )  # what each robot replays, and how long already
+    free, begun = np.arange(count), 0
+    while begun < len(records) or len(free) < count:
+        ids = free[: len(records) - begun]
+        exit_of[free], step[free] = NEVER, 0
+        exit_of[ids] = range(begun, begun + len(ids))
+        begun += len(ids)
+        world.set_state(exit_states(records[exit_of[ids]]), ids)
+        _, _, terminated, _, info = world.step(recovery.act(world.observe()))
+        step += 1
+        busy = exit_of != NEVER
+        entered = busy & ~terminated & (info["distance"] <= records["radius"][exit_of])
+        entered_at[exit_of[entered]] = step[entered]
+        fell[exit_of[busy & terminated]] = True
+        (free,) = np.nonzero(~busy | entered | terminated | (step == REPLAY_HORIZON))
+    world.close()
+    return entered_at, fell
