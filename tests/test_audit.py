@@ -181,8 +181,7 @@ def test_recorded_log_probabilities_serve_where_there_is_no_policy(small):
     log_prob = -0.5 * np.array([[1.0], [1.0], [0.0]]) - 0.5 * np.log(2 * np.pi)
     with_policy, without = audit(rollout, params, log_prob=log_prob), audit(rollout, log_prob=log_prob)
     assert without.importance == replace(with_policy.importance, log10_variance_ratio=None)
-    rows = np.arange(3)
-    learners = {name: float(x) for name, x in diagnose(params, rollout, rows, Hyperparameters()).items()}
+    learners = {name: float(x) for name, x in diagnose(params, rollout, Hyperparameters()).items()}
     assert with_policy.importance.ess_share == pytest.approx(learners["importance_ess_share"], rel=1e-5)
     assert with_policy.importance.log10_variance_ratio == learners["importance_log10_variance_ratio"] != 0
     assert with_policy.fit.log_prob_error == 0

@@ -11,7 +11,8 @@ from safeexplorer.networks import Params
 from safeexplorer.policy import log_prob
 from safeexplorer.trajectory import Batch
 
-DIAGNOSED_STEPS = 1024  # a random sample of the rollout
+ESS_SHARE, VARIANCE_RATIO = COLUMNS = ("importance_ess_share", "importance_log10_variance_ratio")
+CHUNK = 256  # steps whose gradients are in memory at a time
 
 
 def importance_diagnostics(params: Params, batch: Batch) -> dict[str, Any]:
@@ -19,43 +20,45 @@ def importance_diagnostics(params: Params, batch: Batch) -> dict[str, Any]:
 
         g_IS = sum over main of grad log pi A + sum over recovery of w grad log pi A,  w = pi / mu,
 
-    on single steps: the effective sample size of the weights, (sum w)^2 / (n sum w^2), and log10 of the ratio of the
-    summed gradient variances. Weights are divided by the largest before anything is squared: they reach 1e12.
+    on the single steps of a rollout: the effective sample size of the weights as a share of the recovery steps,
+    (sum w)^2 / (n sum w^2), and log10 of the ratio of the summed gradient variances. NaN where there is nothing to
+    compare. Weights are divided by the largest before anything is squared: they reach 1e12.
     """
     recovery = batch.outside
     log_weight = jnp.where(recovery, batch.log_prob - batch.log_mu, -jnp.inf)
-    largest = jnp.max(log_weight, initial=-jnp.inf)
-    shift = jnp.where(jnp.isfinite(largest), jnp.maximum(largest, 0.0), 0.0)
-    relative = jnp.exp(
-        jnp.where(recovery, log_weight - jnp.where(jnp.isfinite(largest), largest, 0.0), -jnp.inf)
-    )
-    count = recovery.sum()
-    squares = (relative**2).sum()
-    share = jnp.where(count > 0, relative.sum() ** 2 / jnp.where(count > 0, count * squares, 1.0), 0.0)
+    largest = jnp.where(recovery.any(), log_weight.max(), 0.0)
+    relative = jnp.exp(log_weight - largest)
+    share = relative.sum() ** 2 / (recovery.sum() * (relative**2).sum())
 
-    scores = score_samples(params, batch) * batch.advantage[:, None]
-    masked = total_variance(scores * (~recovery)[:, None])
-    scaled = jnp.where(recovery, jnp.exp(jnp.where(recovery, log_weight - shift, 0.0)), jnp.exp(-shift))
-    sampled = total_variance(scores * scaled[:, None])
-    usable = (masked > 0) & (sampled > 0)
-    log_ratio = jnp.log10(
-        jnp.where(usable, sampled / jnp.where(usable, masked, 1.0), 1.0)
-    ) + 2.0 * shift / jnp.log(10.0)
+    shift = jnp.maximum(largest, 0.0)
+    main = jnp.where(recovery, 0.0, batch.advantage)
+    weighted = jnp.where(recovery, jnp.exp(log_weight - shift), jnp.exp(-shift)) * batch.advantage
+    masked, sampled = score_variances(params, batch, (main, weighted))
     return {
-        "importance_ess_share": share,
-        "importance_log10_variance_ratio": jnp.where(usable, log_ratio, 0.0),
+        ESS_SHARE: share,
+        VARIANCE_RATIO: jnp.where(
+            recovery.any() & (masked > 0),
+            jnp.log10(sampled / masked) + 2.0 * shift / jnp.log(10.0),
+            jnp.nan,
+        ),
     }
 
 
-def score_samples(params: Params, batch: Batch) -> Any:
-    """grad log pi(a_t | s_t) of every step, flattened, [B, P]."""
+def score_variances(params: Params, batch: Batch, coefficients: tuple[Any, ...]) -> list[Any]:
+    """For each c [B] the trace of the covariance of c_t grad log pi(a_t | s_t) over steps: E |c g|^2 - |E c g|^2."""
     policy = {name: branch for name, branch in params.items() if name != "critic"}
-    gradients = jax.vmap(jax.grad(log_prob), in_axes=(None, 0, 0))(policy, batch.observation, batch.action)
-    return jnp.concatenate(
-        [g.reshape(len(batch.observation), -1) for g in jax.tree.leaves(gradients)], axis=1
-    )
 
+    def squared_norm(step: tuple[Any, Any]) -> Any:
+        gradient = jax.grad(log_prob)(policy, *step)
+        return sum((g**2).sum() for g in jax.tree.leaves(gradient))
 
-def total_variance(samples: Any) -> Any:
-    """Trace of the covariance over rows."""
-    return jnp.var(samples, axis=0).sum()
+    norms = jax.lax.map(squared_norm, (batch.observation, batch.action), batch_size=CHUNK)
+    variances = []
+    for c in coefficients:
+
+        def mean_score(policy: Params, c: Any = c) -> Any:
+            return (c * log_prob(policy, batch.observation, batch.action)).mean()
+
+        mean = sum((g**2).sum() for g in jax.tree.leaves(jax.grad(mean_score)(policy)))
+        variances.append(jnp.maximum((c**2 * norms).mean() - mean, 0.0))
+    return variances

@@ -22,7 +22,7 @@ import numpy as np
 import optax
 from jax.flatten_util import ravel_pytree
 
-from safeexplorer.diagnostics import DIAGNOSED_STEPS, importance_diagnostics
+from safeexplorer.diagnostics import importance_diagnostics
 from safeexplorer.labelling import Appraisal, label, stored_action
 from safeexplorer.methods import Method
 from safeexplorer.networks import Params, value
@@ -231,7 +231,7 @@ def make_learn(method: Method, hyper: Hyperparameters) -> Callable:
         first = unpack(columns[order[0, : columns.shape[0] // hyper.minibatches]])
         extra = gradient_norms(state.params, first, method, hyper)
         if method.sampled_recovery:
-            extra |= importance_diagnostics(state.params, unpack(columns[order[0, :DIAGNOSED_STEPS]]))
+            extra |= importance_diagnostics(state.params, batch)
         (theta, moments), losses = jax.lax.scan(epoch, (theta, state.optimizer), order)
         state = LearnerState(params_of(theta), moments)
         last_epoch = jax.tree.map(lambda x: x[-1].mean(), losses)

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import math
 from typing import Any, Protocol
 
 import jax
 import numpy as np
 
+from safeexplorer import diagnostics
 from safeexplorer.constrained.learner import make_constrained
 from safeexplorer.learner import Hyperparameters, init_learner, make_learn
 from safeexplorer.methods import CONSTRAINED, Method
@@ -50,10 +52,11 @@ class WeightedLearner:
 
     def update(
         self, rollout: Rollout, distances: np.ndarray, order: np.ndarray, learning_rate: float
-    ) -> dict[str, float]:
+    ) -> dict[str, float | None]:
         self.state, metrics = self.learn(self.state, rollout, order, np.float32(learning_rate))
         self.params = jax.device_get(self.state.params)
-        return {name: float(x) for name, x in jax.device_get(metrics).items()}
+        row = {name: float(x) for name, x in jax.device_get(metrics).items()}
+        return {name: None if name in diagnostics.COLUMNS and math.isnan(x) else x for name, x in row.items()}
 
     def get_state(self) -> Any:
         return jax.device_get(self.state)

@@ -8,6 +8,7 @@ from typing import Any
 
 import numpy as np
 
+from safeexplorer import diagnostics
 from safeexplorer.accounting import Counts, Episode
 from safeexplorer.evaluation import Evaluation
 from safeexplorer.recording import BlackBox, ExitLog, Table
@@ -30,8 +31,7 @@ LEARNER_COLUMNS = [
     "clip_share",
     "entropy",
     "explained_variance",
-    "importance_ess_share",
-    "importance_log10_variance_ratio",
+    *diagnostics.COLUMNS,
 ]
 METRIC_COLUMNS = [
     *("update", "steps", "radius", "learning_rate", "return_mean", "return_trailing"),

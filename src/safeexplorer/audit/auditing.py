@@ -92,7 +92,7 @@ def with_policy(
     if "importance" not in missing:
         importance = replace(
             measure_importance(rollout, log_policy(params, rollout)),
-            log10_variance_ratio=variance_ratio(params, rollout, hyper, np.random.default_rng(0)),
+            log10_variance_ratio=variance_ratio(params, rollout, hyper),
         )
     gradients = compare_gradients(params, filled, hyper)
     if gradients.masked_norm == 0:

@@ -10,7 +10,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from safeexplorer.diagnostics import DIAGNOSED_STEPS, importance_diagnostics
+from safeexplorer.diagnostics import importance_diagnostics
 from safeexplorer.labelling import label, stored_action
 from safeexplorer.learner import Hyperparameters, appraise, loss_terms
 from safeexplorer.methods import ANALYTIC, MASKED, RECOVERY_RL, UNMASKED, Method
@@ -158,18 +158,12 @@ def measure_importance(rollout: Rollout, log_prob: np.ndarray) -> Importance:
     )
 
 
-def variance_ratio(
-    params: Params, rollout: Rollout, hyper: Hyperparameters, rng: np.random.Generator
-) -> float | None:
-    """The learner's diagnostic on a random sample of steps; None unless both sides are in it."""
-    recovering = rollout.recovering.reshape(-1)
-    rows = np.sort(rng.permutation(recovering.size)[:DIAGNOSED_STEPS])
-    if recovering[rows].all() or not recovering[rows].any():
-        return None
-    return float(diagnose(params, rollout, rows, hyper)["importance_log10_variance_ratio"])
+def variance_ratio(params: Params, rollout: Rollout, hyper: Hyperparameters) -> float | None:
+    """The learner's diagnostic; None unless both sides acted."""
+    ratio = float(diagnose(params, rollout, hyper)["importance_log10_variance_ratio"])
+    return None if np.isnan(ratio) else ratio
 
 
-@partial(jax.jit, static_argnums=3)
-def diagnose(params: Params, rollout: Rollout, rows: Any, hyper: Hyperparameters) -> dict[str, Any]:
-    batch = labelled_batch(params, rollout, MASKED, hyper)
-    return importance_diagnostics(params, Batch(*(x[rows] for x in batch)))
+@partial(jax.jit, static_argnums=2)
+def diagnose(params: Params, rollout: Rollout, hyper: Hyperparameters) -> dict[str, Any]:
+    return importance_diagnostics(params, labelled_batch(params, rollout, MASKED, hyper))
