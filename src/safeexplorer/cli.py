@@ -19,6 +19,10 @@ COMMANDS = {
     "methods": ("list the methods", "safeexplorer.train_commands:add_methods"),
     "train": ("train a policy on a robot", "safeexplorer.train_commands:add_train"),
     "resume": ("continue an interrupted run, bit for bit", "safeexplorer.train_commands:add_resume"),
+    "evaluate": (
+        "a run's policy alone, without its recovery",
+        "safeexplorer.evaluation_commands:add_evaluate",
+    ),
     "quickstart": (
         "PPO and SafeExplorer side by side in two minutes",
         "safeexplorer.quickstart:add_quickstart",
