@@ -139,7 +139,7 @@ class Grid:
                 if run is not None and run.status == FAILED:
                     notes.append(f"failed: {where}, seed {spec.settings.seed}: {run.error}")
                 elif run is not None and not run.finished:
-                    notes.append(f"running: {where}, seed {spec.settings.seed}: {so_far(run)}")
+                    notes.append(f"unfinished: {where}, seed {spec.settings.seed}: {so_far(run)}")
                 elif run is not None and not has(run, group.needs):
                     notes.append(f"no {group.needs} in: {where}, seed {spec.settings.seed}")
             if group.steps:
