@@ -8,6 +8,7 @@ import json
 from dataclasses import replace
 from pathlib import Path
 
+import numpy as np
 import pytest
 
 from safeexplorer.cli import main
@@ -19,7 +20,7 @@ from safeexplorer.paper.measures import MEASURES
 from safeexplorer.paper.pages import fill_page
 from safeexplorer.paper.palette import COLOURS, arm_colours
 from safeexplorer.paper.sheet import FORMATS, escape_latex, lay_out
-from safeexplorer.results import load_results
+from safeexplorer.results import enough_recovery, load_results
 from safeexplorer.settings import Settings
 from synthetic import write_campaign, write_run
 
@@ -180,6 +181,11 @@ def test_failed_and_unfinished_runs_are_listed_in_every_table_that_needed_them(t
     )
     assert cell.values == () and cell.wanted == 5
     assert r"it \| broke" in FORMATS["md"](lay_out(grid))
+
+
+def test_effective_shares_count_only_where_many_steps_recovered():
+    metrics = {"steps": np.array([1000.0, 2000.0, 3000.0]), "recovery_rate": np.array([0.5, 0.1, 0.2])}
+    assert enough_recovery(metrics).tolist() == [True, False, True]  # 500, 100 and 200 steps
 
 
 @pytest.mark.parametrize("name", [a.name for a in ARTEFACTS.values() if a.kind == "figure"])

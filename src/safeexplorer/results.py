@@ -21,6 +21,7 @@ SAMPLES = 200  # of a curve
 FALLS_GRAIN = 0.005  # of the falls-to-success staircase: exact up to 200 falls, then within half a percent
 LATE_SHARE = 0.2  # of training, at its end: the objective gap
 COST_SHARE = 0.05  # of training, at its end: falls per episode of the constrained methods
+ESS_STEPS = 200  # recovery steps of an update; with fewer even a single effective one is more than 0.5%
 AT_END = ("steps", "return_trailing", "falls", "radius")  # of a bin of updates, the last value
 AVERAGED = ("recovery_rate", "segment_success", "importance_ess_share", "importance_log10_variance_ratio")
 FINISHED, UNFINISHED, FAILED = "finished", "unfinished", "failed"
@@ -130,9 +131,14 @@ def numbers(
         "alone_return_late": mean(late["total_return"]),
         "gap_late": mean(late["gap"]),
         "alone_falls_late": mean(late["falls"]),
-        "ess_max": largest(metrics["importance_ess_share"]),
+        "ess_max": largest(metrics["importance_ess_share"][enough_recovery(metrics)]),
         "log10_variance_ratio_max": largest(metrics["importance_log10_variance_ratio"]),
     }
+
+
+def enough_recovery(metrics: dict[str, np.ndarray]) -> np.ndarray:
+    """Updates whose effective sample size says something: as a share of n recovery steps it is at least 1/n."""
+    return metrics["recovery_rate"] * np.diff(metrics["steps"], prepend=0.0) >= ESS_STEPS
 
 
 def sample_curve(metrics: dict[str, np.ndarray]) -> dict[str, list[float | None]]:

@@ -292,12 +292,29 @@ def draw_importance(grid: Grid) -> Figure:
                 plot_mean_and_deviation(axis, steps, rows, robot)
         axis.set_xlabel("environment steps (millions)")
         axis.grid(color="#e5e7eb", linewidth=0.6)
+    for robot in grid.robots:
+        draw_one_step(left, grid.groups[label, robot].finished, robot)
     left.set_ylabel("effective sample size, share")
-    left.set_ylim(bottom=0)
+    left.set_yscale("log")
     right.set_ylabel("log10 of the variance ratio")
     right.axhline(0, color="#6b7280", linestyle="--", linewidth=0.8)
     legend_below(figure, left)
     return figure
+
+
+def draw_one_step(axis: Axes, runs: list[Result], robot: str) -> None:
+    """The share that a single effective step of the update's recovery steps would be."""
+    steps, rates = on_grid(runs, "recovery_rate")
+    if len(rates):
+        count = rates.mean(0) * runs[0].spec.settings.batch_size
+        known = count > 0
+        axis.plot(
+            steps[known] / 1e6,
+            np.minimum(1.0 / count[known], 1.0),
+            ":",
+            color=ROBOT_COLOURS[robot],
+            linewidth=0.8,
+        )
 
 
 def draw_bars(grid: Grid) -> Figure:

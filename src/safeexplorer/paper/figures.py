@@ -95,7 +95,8 @@ IS_VARIANCE = Artefact(
     "figure",
     "Importance weights under a sampled recovery",
     "SafeExplorer with recovery actions drawn from their density. Left: effective sample size of the weights as a "
-    "share of recovery steps. Right: gradient variance with importance weights over that of the masked gradient.",
+    "share of the n recovery steps of an update; dotted: 1/n, one effective step. Right: gradient variance with "
+    "importance weights over that of the masked gradient. The largest share: over updates with n >= 200.",
     SAMPLED[:1],
     measures=("ess_max", "variance_ratio_max"),
     needs="importance",
