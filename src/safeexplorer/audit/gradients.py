@@ -10,7 +10,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from safeexplorer.diagnostics import importance_diagnostics
+from safeexplorer.diagnostics import VARIANCE_RATIO, importance_diagnostics
 from safeexplorer.labelling import label, stored_action
 from safeexplorer.learner import Hyperparameters, appraise, loss_terms
 from safeexplorer.methods import ANALYTIC, MASKED, RECOVERY_RL, UNMASKED, Method
@@ -160,7 +160,7 @@ def measure_importance(rollout: Rollout, log_prob: np.ndarray) -> Importance:
 
 def variance_ratio(params: Params, rollout: Rollout, hyper: Hyperparameters) -> float | None:
     """The learner's diagnostic; None unless both sides acted."""
-    ratio = float(diagnose(params, rollout, hyper)["importance_log10_variance_ratio"])
+    ratio = float(diagnose(params, rollout, hyper)[VARIANCE_RATIO])
     return None if np.isnan(ratio) else ratio
 
 
