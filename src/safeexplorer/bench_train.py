@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import argparse
+import functools
 import json
 import resource
+import shutil
 import tempfile
 import time
 from collections.abc import Callable
@@ -21,21 +23,27 @@ from rich.table import Table
 from safeexplorer.bench import ROBOT_COUNT, time_raw
 from safeexplorer.envs import ROBOTS, get_robot
 from safeexplorer.settings import Settings
-from safeexplorer.training import Training, open_run
+from safeexplorer.training import Training, open_run, stored_settings
 
+METHODS_TIMED = ("safeexplorer", "ppo")
 WARM_UP = 2  # updates: the first one compiles
 PEER_ROLLOUTS = 2
 
 
 def add_bench_train(parser: argparse.ArgumentParser) -> None:
     """`bench train`."""
-    parser.add_argument("--robot", nargs="+", default=list(ROBOTS), metavar="ROBOT", help=", ".join(ROBOTS))
-    parser.add_argument(
-        "--method", nargs="+", default=["safeexplorer", "ppo"], metavar="METHOD", help="which to time"
-    )
+    robots, methods = ", ".join(ROBOTS), ", ".join(METHODS_TIMED)
+    parser.add_argument("--robot", nargs="+", metavar="ROBOT", help=f"which to time (default: {robots})")
+    parser.add_argument("--method", nargs="+", metavar="METHOD", help=f"which to time (default: {methods})")
     parser.add_argument("--updates", type=int, default=30, help="length of each run in updates (default: 30)")
+    parser.add_argument("--recovery", help="recovery policy (default: the robot's shipped one)")
     parser.add_argument(
-        "--recovery", default="default", help="recovery policy (default: the robot's shipped one)"
+        "--run",
+        dest="run_folder",
+        type=Path,
+        metavar="RUN",
+        help="instead of new runs, time the next updates of this one, on a copy: a policy that has learned leaves "
+        "the region and falls less often than a new one",
     )
     parser.add_argument("--json", action="store_true", help="print JSON instead of a table")
     parser.set_defaults(run=train_bench_command)
@@ -45,12 +53,13 @@ def train_bench_command(args: argparse.Namespace) -> int:
     """Time every robot with every method; the peer once per robot."""
     if args.updates <= WARM_UP:
         raise ValueError(f"--updates is {args.updates}; allowed: more than the {WARM_UP} that warm up")
+    if args.run_folder and (args.robot or args.method or args.recovery):
+        raise ValueError("--run has its own robot, method and recovery; allowed beside it: --updates, --json")
     rows = []
-    for name in args.robot:
-        peer = bench_stable_baselines(name) if find_spec("stable_baselines3") else None
-        for method in args.method:
-            row = bench_training(name, method, args.updates, args.recovery)
-            rows.append(row | {"sb3_steps_per_second": peer})
+    for source in [args.run_folder] if args.run_folder else new_runs(args):
+        with tempfile.TemporaryDirectory() as folder:
+            row = bench_training(open_copy(source, Path(folder), args.updates), args.updates)
+        rows.append(row | {"sb3_steps_per_second": peer_speed(row["robot"])})
     if args.json:
         print(json.dumps(rows, indent=1))
     else:
@@ -58,32 +67,55 @@ def train_bench_command(args: argparse.Namespace) -> int:
     return 0
 
 
-def bench_training(name: str, method: str, updates: int, recovery: str) -> dict[str, Any]:
-    """A whole short run, its curriculum included; after every update the same physics by the raw loop."""
-    get_robot(name)
-    settings = Settings(robot=name, method=method, recovery=recovery).resolved()
-    settings = replace(settings, steps=updates * settings.batch_size)
-    with tempfile.TemporaryDirectory() as folder:
-        run = open_run(settings, Path(folder))
-        clock = Stopwatch(run)
-        raw = [mujoco.MjData(run.env.model) for _ in range(ROBOT_COUNT)]
-        total = raw_total = 0.0
-        for update in range(updates):
-            before = run.env.batch.state.copy()
-            clock.begin()
-            began = time.perf_counter()
-            run.run_update()
-            seconds = time.perf_counter() - began - clock.noting
-            raw_seconds = time_raw(run.env, raw, before, run.collector.executed, clock.starts)
-            if update >= WARM_UP:
-                total, raw_total = total + seconds, raw_total + raw_seconds
-                clock.keep()
+def new_runs(args: argparse.Namespace) -> list[Settings]:
+    """Of every robot with every method: a whole short run each, its curriculum included."""
+    return [
+        Settings(robot=get_robot(name).name, method=method, recovery=args.recovery or "default")
+        for name in args.robot or ROBOTS
+        for method in args.method or METHODS_TIMED
+    ]
+
+
+def open_copy(source: Settings | Path, folder: Path, updates: int) -> Training:
+    """A new run in `folder`, or what the run of another folder would do next."""
+    if isinstance(source, Settings):
+        settings = source.resolved()
+        return open_run(replace(settings, steps=updates * settings.batch_size), folder)
+    settings = stored_settings(source)
+    if settings.robot is None:
+        raise ValueError(f"{source} trains an environment of its own; allowed: runs of {', '.join(ROBOTS)}")
+    shutil.copytree(source, folder, dirs_exist_ok=True, ignore=shutil.ignore_patterns("lock"))
+    run = open_run(settings, folder)
+    left = settings.updates - run.update
+    if left < updates:
         run.close()
+        raise ValueError(f"--updates is {updates}; allowed with {source}: up to the {left} it has left")
+    return run
+
+
+def bench_training(run: Training, updates: int) -> dict[str, Any]:
+    """The speed of `updates` updates; after every one the same physics by the raw loop."""
+    settings, clock = run.settings, Stopwatch(run)
+    raw = [mujoco.MjData(run.env.model) for _ in range(run.env.num_envs)]
+    begun = run.update * settings.batch_size
+    total = raw_total = 0.0
+    for update in range(updates):
+        before = run.env.batch.state.copy()
+        clock.begin()
+        began = time.perf_counter()
+        run.run_update()
+        seconds = time.perf_counter() - began - clock.noting
+        raw_seconds = time_raw(run.env, raw, before, run.collector.executed, clock.starts)
+        if update >= WARM_UP:
+            total, raw_total = total + seconds, raw_total + raw_seconds
+            clock.keep()
+    run.close()
     steps = (updates - WARM_UP) * settings.batch_size
     shares = {part: seconds / total for part, seconds in clock.shares().items()}
     return {
-        "robot": name,
-        "method": method,
+        "robot": settings.robot,
+        "method": settings.method,
+        "first_step": begun,
         "steps_per_second": steps / total,
         "raw_steps_per_second": steps / raw_total,
         "ratio": raw_total / total,
@@ -144,8 +176,11 @@ class Stopwatch:
         return result
 
 
-def bench_stable_baselines(name: str) -> float:
-    """Steps per second of Stable-Baselines3's PPO on the same robot, settings and single thread."""
+@functools.cache
+def peer_speed(name: str) -> float | None:
+    """Steps per second of Stable-Baselines3's PPO on the same robot, settings and single thread, if installed."""
+    if not find_spec("stable_baselines3"):
+        return None
     import torch
     from stable_baselines3 import PPO
     from stable_baselines3.common.env_util import make_vec_env
@@ -169,32 +204,25 @@ def bench_stable_baselines(name: str) -> float:
 
 
 def as_table(rows: list[dict[str, Any]]) -> Table:
-    """Speeds and where the time goes."""
-    table = Table(title=f"Training, {ROBOT_COUNT} robots on one core, environment steps per second")
-    for column in (
-        "robot",
-        "method",
-        "steps/s",
-        "raw",
-        "ratio",
-        "simulate",
-        "act",
-        "learn",
-        "rest",
-        "SB3 PPO",
-        "MiB",
-    ):
-        table.add_column(column, justify="left" if column in ("robot", "method") else "right")
+    """Speeds and where the time goes, in 80 columns."""
+    title = "Training on one core, environment steps per second"
+    table = Table(title=title, box=None, pad_edge=False, padding=(0, 0, 0, 1))
+    for column in ("robot", "method"):
+        table.add_column(column, no_wrap=True)
+    for column in ("from", "steps/s", "raw", "ratio", "sim/act/\nlearn/rest", "SB3\nPPO", "MiB"):
+        table.add_column(column, justify="right", no_wrap=True)
     for row in rows:
         peer = row["sb3_steps_per_second"]
+        parts = (row[part] for part in ("simulate", "act", "learn", "rest"))
         table.add_row(
             row["robot"],
             row["method"],
+            f"{row['first_step'] / 1e6:.3g}M",
             f"{row['steps_per_second']:,.0f}",
             f"{row['raw_steps_per_second']:,.0f}",
             f"{row['ratio']:.2f}",
-            *(f"{row[part]:.0%}" for part in ("simulate", "act", "learn", "rest")),
-            "-" if peer is None else f"{peer:,.0f} ({row['steps_per_second'] / peer:.1f}x)",
+            "/".join(f"{100 * part:.0f}" for part in parts) + "%",
+            "-" if peer is None else f"{row['steps_per_second'] / peer:.1f}x",
             f"{row['peak_memory_mib']:,.0f}",
         )
     return table

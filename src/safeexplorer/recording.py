@@ -6,6 +6,7 @@ from __future__ import annotations
 import csv
 import io
 import json
+import math
 import os
 from collections.abc import Callable, Sequence
 from pathlib import Path
@@ -103,14 +104,24 @@ class ExitLog:
         """Start the sample of one update; an intervention without a radius has NaN."""
         self.update, self.radius, self.rng = update, np.nan if radius is None else radius, rng
         self.seen, self.kept = 0, np.zeros(self.per_update, self.dtype)
+        self._next = 0 if self.per_update else math.inf  # which exit will be kept next, counted from 0
+        self._chance = 1.0  # of any exit after the first ones to be kept
 
     def on_exit(self, step: int, robots: np.ndarray) -> None:
-        """Keep each exit with the probability that makes the sample uniform."""
-        for robot in robots:
-            place = self.seen if self.seen < self.per_update else int(self.rng.integers(self.seen + 1))
-            self.seen += 1
-            if place < self.per_update:
-                self.kept[place] = self._record(step, robot)
+        """Keep the first exits, then each with the probability that makes the sample uniform."""
+        before, self.seen = self.seen, self.seen + len(robots)
+        while self._next < self.seen:
+            full = self._next >= self.per_update
+            place = int(self.rng.integers(self.per_update)) if full else self._next
+            self.kept[place] = self._record(step, robots[self._next - before])
+            self._next += self._gap()
+
+    def _gap(self) -> int:
+        """How many exits on the next one to keep is (Li's algorithm L): most exits then cost a comparison."""
+        if self._next + 1 < self.per_update:
+            return 1
+        self._chance *= (1.0 - self.rng.random()) ** (1.0 / self.per_update)
+        return int(self.rng.geometric(self._chance))
 
     def _record(self, step: int, robot: int) -> tuple:
         state = self.env.snapshot([robot])

@@ -123,7 +123,7 @@ class Collector:
         self, t: int, outside: np.ndarray, open_before: np.ndarray, rng: np.random.Generator
     ) -> None:
         """Let the recovery act on the robots outside M, and report first exits."""
-        robots = slice(None) if outside.all() else outside.nonzero()[0]
+        robots = slice(None) if np.count_nonzero(outside) == outside.size else outside.nonzero()[0]
         exits = outside > open_before
         if self.observer is not None and np.count_nonzero(exits):
             self.observer.on_exit(t, np.flatnonzero(exits))
