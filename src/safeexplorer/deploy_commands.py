@@ -42,8 +42,8 @@ def export_command(args: argparse.Namespace) -> int:
     if args.out.suffix.lower() != ".onnx":
         raise ValueError(f"--out must end in .onnx, got {str(args.out)!r}")
     settings = stored_settings(args.folder)
-    params, progress = load_policy(args.folder, settings)
-    radius = args.radius if args.radius is not None or not args.gate else reached_radius(settings, progress)
+    params, update = load_policy(args.folder, settings)
+    radius = args.radius if args.radius is not None or not args.gate else reached_radius(settings, update)
     world = envs.make(settings.robot, 1)
     space = world.single_action_space
     world.close()
@@ -51,7 +51,7 @@ def export_command(args: argparse.Namespace) -> int:
         "robot": settings.robot,
         "method": settings.method,
         "seed": settings.seed,
-        "steps": (round(progress * settings.updates) + 1) * settings.batch_size,
+        "steps": update * settings.batch_size,
         "commit": json.loads((args.folder / "run.json").read_text())["provenance"]["commit"] or "",
     }
     result = export_onnx(args.out, params, space, region=radius, metadata=facts)
@@ -68,9 +68,9 @@ def export_command(args: argparse.Namespace) -> int:
     return 0
 
 
-def reached_radius(settings: Settings, progress: float) -> float:
-    """d of the last update that the policy learned from; the curriculum's final radius if the run is finished."""
+def reached_radius(settings: Settings, update: int) -> float:
+    """d of the last update that the policy learned from."""
     intervention = make_intervention(settings)
     if not isinstance(intervention, SafeRegion):
         raise ValueError(f"--gate: the run has no safe region ({settings.method}); give --radius R")
-    return float(intervention.radius(progress))
+    return float(intervention.radius(settings.progress(update)))

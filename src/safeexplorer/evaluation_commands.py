@@ -66,14 +66,14 @@ def evaluate_command(args: argparse.Namespace) -> int:
 def evaluate_run(folder: Path, episodes: int, seed: int) -> dict[str, Any]:
     """The newest policy in `folder`, with its noise and without, ready for JSON."""
     settings = stored_settings(folder)
-    params, progress = load_policy(folder, settings)
+    params, update = load_policy(folder, settings)
+    progress = settings.progress(update)
     env, intervention = envs.make(settings.robot, episodes), make_intervention(settings)
     rows = {
         name: evaluate(params, env, intervention, progress, seed, deterministic)
         for name, deterministic in (("noisy", False), ("deterministic", True))
     }
     env.close()
-    update = round(progress * settings.updates) + 1
     return {
         "robot": settings.robot,
         "method": settings.method,

@@ -99,7 +99,8 @@ def film_command(args: argparse.Namespace) -> int:
 
 def play(folder: Path, settings: Settings, count: int, args: argparse.Namespace) -> Iterator[Step]:
     """The policy of the last checkpoint, with the region as it is at that point of training."""
-    params, progress = load_policy(folder, settings)
+    params, update = load_policy(folder, settings)
+    progress = settings.progress(update)
     world = envs.make(settings.robot, 1)
     intervention = make_intervention(settings)
     recovery = load_recovery(settings.recovery, world.robot) if settings.method_row().intervenes else None

@@ -17,8 +17,8 @@ from safeexplorer.settings import Settings
 LAYOUT = "actor/<i>/weight [in, out], actor/<i>/bias [out], log_std [m], critic/<i>/weight, critic/<i>/bias"
 
 
-def load_policy(folder: Path, settings: Settings) -> tuple[Params, float]:
-    """The newest parameters of a run, and how far its training had come."""
+def load_policy(folder: Path, settings: Settings) -> tuple[Params, int]:
+    """The newest parameters of a run, and the update that made them."""
     found = load_latest(folder / "checkpoints")
     if found is None:
         raise ValueError(f"{folder} has no checkpoint yet")
@@ -27,7 +27,7 @@ def load_policy(folder: Path, settings: Settings) -> tuple[Params, float]:
     sizes = Sizes(robot.observation_size, robot.action_size)
     learner = make_learner(settings, np.random.default_rng(0), sizes)
     learner.set_state(unflatten_like(learner.get_state(), under("learner/", arrays)))
-    return learner.params, (state["update"] - 1) / settings.updates
+    return learner.params, state["update"]
 
 
 def policy_from_arrays(arrays: Mapping[str, np.ndarray], where: str) -> Params:

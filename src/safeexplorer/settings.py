@@ -101,6 +101,10 @@ class Settings:
         """N: whole updates that fit into the steps; what is left over is not run."""
         return self.steps // self.batch_size
 
+    def progress(self, update: int) -> float:
+        """(u - 1) / N in [0, 1): where training is when it collects the rollout of update u = 1, ..., N."""
+        return (update - 1) / self.updates
+
     def resolved(self) -> Settings:
         """Checked, with the robot's and the method's own values filled in."""
         own = method_defaults(self) | robot_defaults(self)

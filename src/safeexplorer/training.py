@@ -96,7 +96,7 @@ class Training:
         """Update u of N, and its row of metrics."""
         began = time.perf_counter()
         self.update += 1
-        progress = (self.update - 1) / self.settings.updates
+        progress = self.settings.progress(self.update)
         rollout = self.collect(progress)
         episodes = self.ledger.add(rollout, self.update)
         self.ledger.reconcile(self.update * self.settings.batch_size)

@@ -219,7 +219,8 @@ def read_policy(path: Path) -> Policy:
             f"--policy {path} is a run of {settings.method}, whose policy reads normalised observations; "
             "its gradients are not compared"
         )
-    params, progress = load_policy(path, settings)
+    params, update = load_policy(path, settings)
+    progress = settings.progress(update)
     return Policy(params, f"{path} at {progress:.1%} of its training", settings, progress)
 
 
