@@ -11,7 +11,7 @@ import numpy as np
 
 from safeexplorer.paper import ARTEFACTS
 from safeexplorer.paper.artefact import ROBOT_LABELS, Protocol
-from safeexplorer.paper.drawing import on_grid, smooth
+from safeexplorer.paper.curves import on_grid, smooth
 from safeexplorer.paper.figures import SAMPLED
 from safeexplorer.paper.grid import SEED, SUCCESS_SHARE, Library, gather
 from safeexplorer.paper.palette import COLOURS, MORE_COLOURS
