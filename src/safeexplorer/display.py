@@ -1,4 +1,4 @@
-"""Training as a person watches it: one live line, or one printed line now and then where there is no terminal."""
+"""Training as a person watches it, and its end in a few lines."""
 
 from __future__ import annotations
 
@@ -6,39 +6,18 @@ import time
 from typing import Any
 
 from rich.console import Console
-from rich.progress import BarColumn, Progress, TextColumn, TimeRemainingColumn
 from rich.table import Table
 
+from safeexplorer.progress_display import ProgressDisplay
 from safeexplorer.training import Training
 
-PRINT_SECONDS = 15.0
 
-
-class TrainingDisplay:
-    """Steps, speed, time left, return, falls, recovery rate and radius. A context manager and a `watch` function."""
+class TrainingDisplay(ProgressDisplay):
+    """Steps, speed, time left, return, falls, recovery rate and radius, as a `watch` function."""
 
     def __init__(self, label: str, total_steps: int, console: Console | None = None):
-        self.label, self.total, self.console = label, total_steps, console or Console(stderr=True)
-        self.live = self.console.is_terminal
+        super().__init__(label, total_steps, "compiling the update", console or Console(stderr=True))
         self.began: tuple[float, int] | None = None
-        self.printed = 0.0
-        self.progress = Progress(
-            TextColumn("[bold]{task.description}"),
-            BarColumn(bar_width=24),
-            TextColumn("{task.percentage:>3.0f}%"),
-            TimeRemainingColumn(),
-            TextColumn("{task.fields[facts]}"),
-            console=self.console,
-            disable=not self.live,
-        )
-
-    def __enter__(self) -> TrainingDisplay:
-        self.progress.start()
-        self.task = self.progress.add_task(self.label, total=self.total, facts="compiling the update")
-        return self
-
-    def __exit__(self, *_: Any) -> None:
-        self.progress.stop()
 
     def __call__(self, run: Training, row: dict[str, Any]) -> None:
         """Show one update."""
@@ -46,13 +25,7 @@ class TrainingDisplay:
         if self.began is None:  # the first update compiles; it would spoil the speed
             self.began = now, row["steps"]
         facts = self.facts(row, self.speed(now, row["steps"]))
-        self.progress.update(self.task, completed=row["steps"], facts=facts)
-        last = row["steps"] + run.settings.batch_size > self.total
-        if not self.live and (last or now - self.printed > PRINT_SECONDS):
-            self.printed = now
-            self.console.print(
-                f"{self.label}  {row['steps']:>10,} steps  {facts}", highlight=False, soft_wrap=True
-            )
+        self.show(row["steps"], facts, last=row["steps"] + run.settings.batch_size > self.total)
 
     def speed(self, now: float, steps: int) -> float | None:
         """Environment steps per second since the first update."""

@@ -7,50 +7,26 @@ from pathlib import Path
 from typing import Any
 
 from rich.console import Console
-from rich.progress import BarColumn, Progress, TextColumn, TimeRemainingColumn
 from rich.table import Table
 
+from safeexplorer.progress_display import ProgressDisplay
 from safeexplorer.recovery.grading import Share
 from safeexplorer.recovery.trainer import Trainer
 
-PRINT_SECONDS = 15.0
 
-
-class PretrainingDisplay:
-    """Steps, speed, return and falls: a live line, or a printed one now and then without a terminal."""
+class PretrainingDisplay(ProgressDisplay):
+    """Steps, speed, return and falls."""
 
     def __init__(self, label: str, total_steps: int, console: Console):
-        self.label, self.total, self.console = label, total_steps, console
+        super().__init__(label, total_steps, "filling the replay memory", console)
         self.began: tuple[float, int] | None = None
-        self.printed = 0.0
-        self.progress = Progress(
-            TextColumn("[bold]{task.description}"),
-            BarColumn(bar_width=24),
-            TextColumn("{task.percentage:>3.0f}%"),
-            TimeRemainingColumn(),
-            TextColumn("{task.fields[facts]}"),
-            console=console,
-            disable=not console.is_terminal,
-        )
-
-    def __enter__(self) -> PretrainingDisplay:
-        self.progress.start()
-        self.task = self.progress.add_task(self.label, total=self.total, facts="filling the replay memory")
-        return self
-
-    def __exit__(self, *_: Any) -> None:
-        self.progress.stop()
 
     def __call__(self, trainer: Trainer, row: dict[str, Any]) -> None:
         """Show one row of metrics."""
         now = time.perf_counter()
         if self.began is None or row["updates"] == 0:
             self.began = now, row["updates"]
-        facts = self.facts(row, now)
-        self.progress.update(self.task, completed=row["steps"], facts=facts)
-        if not self.console.is_terminal and now - self.printed > PRINT_SECONDS:
-            self.printed = now
-            self.console.print(f"{self.label}  {row['steps']:>10,} steps  {facts}", highlight=False)
+        self.show(row["steps"], self.facts(row, now))
 
     def facts(self, row: dict[str, Any], now: float) -> str:
         """The numbers of one row in one line."""
