@@ -9,12 +9,14 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
+from safeexplorer import train_commands
+from safeexplorer.interruption import Stopped
 from safeexplorer.methods import CONSTRAINED, METHODS
 from safeexplorer.paper import ARTEFACTS
 from safeexplorer.paper.artefact import Protocol
 from safeexplorer.recording import read_table
 from safeexplorer.results import collect_run, load_results, read_columns, result_from_dict, write_result
-from safeexplorer.runs import command_words, run_spec
+from safeexplorer.runs import command_words, run_spec, without_effect
 from safeexplorer.settings import Settings
 from safeexplorer.summary import TRAILING, falls_to_success
 from safeexplorer.train_commands import add_train, settings_from
@@ -61,6 +63,31 @@ def test_what_shapes_the_numbers_makes_another_run(change):
 )
 def test_what_a_run_never_reads_does_not_name_it(settings, change):
     assert run_spec(replace(settings, **change)).key == run_spec(settings).key
+
+
+@pytest.mark.parametrize(
+    ("settings", "ignored"),
+    [
+        (Settings(method="ppo", lambda_compat=0.5, recovery="hold"), ["recovery", "lambda_compat"]),
+        (Settings(method="cpo", min_log_std=-1.0), ["min_log_std"]),
+        (Settings(schedule="constant", initial_radius=0.1), ["initial_radius"]),
+        (Settings(method="ppo", threads=2, eval_every=4, gamma=0.9), []),
+        (Settings(lambda_compat=0.5, max_radius=0.3), []),
+    ],
+)
+def test_what_was_set_without_effect_is_known(settings, ignored):
+    settings = replace(settings, robot="ant").resolved()
+    assert without_effect(settings) == ignored
+
+
+def test_train_says_what_has_no_effect_before_it_starts(capsys, monkeypatch, tmp_path):
+    def stop(*_):
+        raise Stopped("stopped")
+
+    monkeypatch.setattr(train_commands, "train", stop)
+    settings = Settings(robot="ant", method="ppo", lambda_compat=0.5, max_radius=0.3).resolved()
+    assert train_commands.run(settings, tmp_path) == 130
+    assert "no effect on this run of ppo: --lambda-compat, --max-radius\n" in capsys.readouterr().err
 
 
 @pytest.mark.parametrize("method", [*METHODS, *CONSTRAINED])

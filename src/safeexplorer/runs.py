@@ -54,6 +54,13 @@ def own_settings(robot: str, method: str) -> dict[str, Any]:
     return Settings(robot=robot, method=method).resolved().as_dict()
 
 
+def without_effect(settings: Settings) -> list[str]:
+    """What was set otherwise than the robot's and the method's own, although this run never reads it."""
+    own, values = own_settings(settings.robot, settings.method), settings.as_dict()
+    idle = unread(settings) - set(OBSERVERS)
+    return [name for name, value in values.items() if name in idle and value != own[name]]
+
+
 @dataclass(frozen=True)
 class RunSpec:
     """A run before it is run: settings with everything filled in."""

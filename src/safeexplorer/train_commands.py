@@ -16,6 +16,7 @@ from safeexplorer.display import TrainingDisplay, summary_table
 from safeexplorer.envs import ROBOTS
 from safeexplorer.interruption import Stopped
 from safeexplorer.methods import CONSTRAINED, METHODS, Method
+from safeexplorer.runs import without_effect
 from safeexplorer.settings import Settings, difference
 from safeexplorer.trackers import TRACKERS
 from safeexplorer.training import Training, has_checkpoint, stored_settings, train
@@ -72,7 +73,12 @@ def add_settings(parser: argparse.ArgumentParser) -> None:
             kwargs |= {"type": kind, "metavar": kind.__name__.upper()}
         if "choices" in f.metadata:
             kwargs |= {"choices": f.metadata["choices"], "metavar": None}
-        parser.add_argument(f"--{f.name.replace('_', '-')}", **kwargs)
+        parser.add_argument(option(f.name), **kwargs)
+
+
+def option(name: str) -> str:
+    """A setting as it is written on the command line."""
+    return f"--{name.replace('_', '-')}"
 
 
 def settings_from(args: argparse.Namespace) -> Settings:
@@ -117,6 +123,13 @@ def run(settings: Settings, folder: Path, track: Sequence[str] = ()) -> int:
         console.print(
             f"{settings.steps:,} steps are {settings.updates:,} updates of {settings.batch_size:,}: "
             f"{whole:,} steps are run, {left_over:,} left over are not",
+            highlight=False,
+            soft_wrap=True,
+        )
+    ignored = without_effect(settings)
+    if ignored:
+        console.print(
+            f"no effect on this run of {settings.method}: {', '.join(map(option, ignored))}",
             highlight=False,
             soft_wrap=True,
         )
