@@ -110,7 +110,12 @@ def plot_mean_and_deviation(axis: Axes, steps: np.ndarray, rows: np.ndarray, rob
     known = ~np.isnan(rows).all(axis=0)
     steps, rows = steps[known] / 1e6, rows[:, known]
     mean, deviation = np.nanmean(rows, 0), np.nanstd(rows, 0)
-    axis.plot(steps, mean, color=ROBOT_COLOURS[robot], label=f"{ROBOT_LABELS[robot]} ({len(rows)} runs)")
+    axis.plot(
+        steps,
+        mean,
+        color=ROBOT_COLOURS[robot],
+        label=f"{ROBOT_LABELS[robot]} ({len(rows)} run{'s' * (len(rows) > 1)})",
+    )
     if len(rows) > 1:
         axis.fill_between(
             steps, mean - deviation, mean + deviation, color=ROBOT_COLOURS[robot], alpha=0.15, lw=0
