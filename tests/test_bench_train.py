@@ -84,6 +84,7 @@ def test_a_table_shows_each_run_that_was_timed(capsys, monkeypatch):
     [
         (["--updates", "2"], "--updates is 2; allowed: more than the 2 that warm up"),
         (["--robot", "cat"], "no robot 'cat'; known: half_cheetah, ant, go1"),
+        (["--method", "ppo", "nonsense"], "no method 'nonsense'; known: ppo"),
         (["--run", "nowhere"], "nowhere holds no run"),
         (["--run", "RUN", "--method", "ppo"], "--run has its own robot, method and recovery"),
         (["--run", "RUN", "--updates", "6"], "allowed with RUN: up to the 5 it has left"),

@@ -70,7 +70,7 @@ def train_bench_command(args: argparse.Namespace) -> int:
 def new_runs(args: argparse.Namespace) -> list[Settings]:
     """Of every robot with every method: a whole short run each, its curriculum included."""
     return [
-        Settings(robot=get_robot(name).name, method=method, recovery=args.recovery or "default")
+        Settings(robot=get_robot(name).name, method=method, recovery=args.recovery or "default").resolved()
         for name in args.robot or ROBOTS
         for method in args.method or METHODS_TIMED
     ]
@@ -79,8 +79,7 @@ def new_runs(args: argparse.Namespace) -> list[Settings]:
 def open_copy(source: Settings | Path, folder: Path, updates: int) -> Training:
     """A new run in `folder`, or what the run of another folder would do next."""
     if isinstance(source, Settings):
-        settings = source.resolved()
-        return open_run(replace(settings, steps=updates * settings.batch_size), folder)
+        return open_run(replace(source, steps=updates * source.batch_size), folder)
     settings = stored_settings(source)
     if settings.robot is None:
         raise ValueError(f"{source} trains an environment of its own; allowed: runs of {', '.join(ROBOTS)}")
