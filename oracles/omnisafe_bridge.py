@@ -18,9 +18,8 @@ import torch
 from omnisafe.algorithms.on_policy.second_order.cpo import CPO
 from omnisafe.envs.core import make
 
-from safeexplorer import envs
-from safeexplorer.constrained.cpo import Gradients, trust_region_step
-from safeexplorer.omnisafe import IDS
+from safeexplorer.adapters.omnisafe import IDS
+from safeexplorer.learning.constrained.cpo import Gradients, trust_region_step
 
 DELTA = 0.02
 
@@ -29,7 +28,7 @@ def check_against_the_simulation(env_id: str, robots: int) -> None:
     """Step by step the same numbers as our own vector environment, last observations included."""
     name, cost = IDS[env_id]
     theirs = make(env_id, num_envs=robots, max_episode_steps=40)
-    ours = envs.make(name, robots, max_episode_steps=40)
+    ours = robots.make(name, robots, max_episode_steps=40)
     theirs.set_seed(3)
     seen, _ = theirs.reset()
     expected, info = ours.reset(seed=3)

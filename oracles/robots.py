@@ -31,7 +31,7 @@ def judge(env_id: str) -> str:
 
 
 def main() -> int:
-    for robot in safeexplorer.envs.ROBOTS.values():
+    for robot in safeexplorer.robots.ROBOTS.values():
         print(judge(robot.env_id), flush=True)
     return 0
 

@@ -10,8 +10,8 @@ import numpy as np
 import torch
 from stable_baselines3 import DQN, SAC
 
-from safeexplorer.envs import get_robot, make
 from safeexplorer.recovery import RecoveryError, as_recovery, interface_between, load_recovery
+from safeexplorer.robots import get_robot, make
 
 
 def continuous() -> float:

@@ -13,16 +13,16 @@ from pathlib import Path
 
 import numpy as np
 
-from safeexplorer import envs
-from safeexplorer.settings import Settings
-from safeexplorer.training import open_run
+from safeexplorer import robots
+from safeexplorer.runs.settings import Settings
+from safeexplorer.runs.training import open_run
 
 STEPS = 1_000_000  # the first million of the paper's 8M-step schedule
 
 
 def main() -> None:
-    stock = replace(envs.ROBOTS["half_cheetah"], fallen=lambda now: np.zeros(len(now.qpos), bool))
-    envs.ROBOTS["half_cheetah"] = stock
+    stock = replace(robots.ROBOTS["half_cheetah"], fallen=lambda now: np.zeros(len(now.qpos), bool))
+    robots.ROBOTS["half_cheetah"] = stock
     for seed in map(int, sys.argv[1:] or ["1", "2", "3"]):
         settings = Settings(robot="half_cheetah", method="ppo", seed=seed).resolved()
         with tempfile.TemporaryDirectory() as folder:

@@ -16,15 +16,14 @@ import numpy as np
 import onnxruntime
 import pytest
 from gymnasium.vector import AutoresetMode, SyncVectorEnv
+from toys import Choice, Drift, Stepper, choose_back, far, pull_back
 
 import safeexplorer
 from safeexplorer import JumpStart, ReportedTakeovers, SafeExplorer, SafeRegion, StateShield, linear
-from safeexplorer.interruption import Stopped
-from safeexplorer.recording import read_table
-from safeexplorer.settings import Settings
-from safeexplorer.training import train
-from test_environments import Stepper
-from toys import Choice, Drift, choose_back, far, pull_back
+from safeexplorer.files.interruption import Stopped
+from safeexplorer.runs.recording import read_table
+from safeexplorer.runs.settings import Settings
+from safeexplorer.runs.training import train
 
 REGION = SafeRegion(distance=far, radius=linear(0.1, 0.8))
 SMALL = {"rollout_steps": 32, "minibatches": 4, "epochs": 2, "hidden": (8,)}
@@ -132,7 +131,7 @@ def test_an_environment_that_cannot_be_repeated_goes_on_with_new_episodes_and_sa
 def test_a_signal_stops_the_training_with_its_checkpoint_on_disk(tmp_path):
     code = """
         import os, signal
-        import sys; sys.path.insert(0, {here!r})
+        import sys; sys.path[:0] = [{here!r}, {here!r} + '/support']
         from test_agent import agent
         agent().learn(6400, folder={folder!r}, callback=lambda _, row: os.kill(os.getpid(), signal.SIGTERM))
     """

@@ -1,4 +1,4 @@
-"""Imports point one way: from the nouns to the commands."""
+"""The rooms of the package, and what each may import: only rooms above it, and libraries that live there."""
 
 from __future__ import annotations
 
@@ -8,60 +8,82 @@ from pathlib import Path
 import safeexplorer
 
 PACKAGE = Path(safeexplorer.__file__).parent
-# Each room may import only from rooms above it (and from itself).
-ORDER = [
-    [
-        "trajectory",
-        "schedules",
-        "networks",
-        "checkpoint",
-        "provenance",
-        "interruption",
-        "extras",
-        "robot",
-        "statistics",
-    ],
-    ["methods", "interventions", "simulation", "policy"],
-    ["dialects", "episode_memory", "stable_baselines"],
-    ["environments"],
-    ["segments", "rendering", "envs", "onnx_graph"],
-    ["labelling", "diagnostics", "costs"],
-    ["learner", "constrained"],
-    ["rollout", "accounting", "theory", "settings"],
-    ["recording", "reroll", "evaluation", "runs", "learners"],
-    ["recovery", "summary", "engines", "policy_files"],
-    ["realtime"],
-    ["world"],
-    ["run_record"],
-    ["training", "results", "deploy", "audit"],
-    ["agent"],
+# From the nouns to the commands; each room may import only from rooms above it (and from itself).
+ROOMS = [
+    ["files"],
+    ["acting"],
+    ["recovery"],
+    ["robots"],
+    ["adapters"],
+    ["learning"],
+    ["pretraining"],
+    ["runs"],
+    ["campaigns"],
+    ["theory", "audit", "realtime", "export"],
     ["paper"],
     ["report"],
+    ["agent"],
+    ["commands"],
+    ["cli", "__init__"],
+    ["__main__"],
 ]
+# To be mended; none may be added.
+STILL_WRONG = {
+    "adapters/omnisafe.py imports learning",
+    "campaigns/ray.py imports cli",
+    "learning/learners.py imports runs",
+    "pretraining/grading.py imports runs",
+    "pretraining/settings.py imports runs",
+    "pretraining/training.py imports runs",
+    "recovery/foreign.py imports robots",
+    "recovery/protocol.py imports robots",
+    "runs/world.py imports realtime",
+}
+LEVEL = {name: level for level, names in enumerate(ROOMS) for name in names}
 
 
-def imports(path: Path) -> set[str]:
-    """Rooms that a file imports at module level."""
-    found = set()
-    for node in ast.parse(path.read_text()).body:
-        if isinstance(node, ast.ImportFrom) and node.module and node.module.startswith("safeexplorer"):
-            parts = node.module.split(".")
-            found |= {parts[1]} if len(parts) > 1 else {alias.name for alias in node.names}
-    return found
+def modules() -> list[Path]:
+    return sorted(PACKAGE.rglob("*.py"))
 
 
 def room(path: Path) -> str:
     return path.relative_to(PACKAGE).parts[0].removesuffix(".py")
 
 
-def test_no_room_imports_from_a_room_below_it():
-    level = {name: i for i, names in enumerate(ORDER) for name in names}
-    wrong = []
-    for path in PACKAGE.rglob("*.py"):
-        mine = room(path)
-        if mine not in level or path.name == "commands.py":
-            continue  # commands and displays sit at the bottom and may import anything
-        for other in imports(path) - {mine}:
-            if other in level and level[other] >= level[mine]:
-                wrong.append(f"{mine} imports {other}")
-    assert not wrong
+def imported(path: Path) -> set[str]:
+    """Every module that a file imports, on loading or on use; what only type checkers read is left out."""
+    tree = ast.parse(path.read_text())
+    for node in ast.walk(tree):
+        if isinstance(node, ast.If) and ast.unparse(node.test) == "TYPE_CHECKING":
+            node.body = []
+    found = set()
+    for node in ast.walk(tree):
+        if isinstance(node, ast.Import):
+            found |= {alias.name for alias in node.names}
+        elif isinstance(node, ast.ImportFrom) and node.module:
+            found.add(node.module)
+            found |= {f"{node.module}.{alias.name}" for alias in node.names if node.module == "safeexplorer"}
+    return found
+
+
+def rooms_imported(path: Path) -> set[str]:
+    names = {name.split(".")[1] for name in imported(path) if name.startswith("safeexplorer.")}
+    return names & set(LEVEL)
+
+
+def test_every_module_lives_in_a_room():
+    assert {room(path) for path in modules()} == set(LEVEL)
+
+
+def test_at_most_five_files_stay_at_the_top():
+    assert len(list(PACKAGE.glob("*.py"))) <= 5
+
+
+def test_no_room_imports_from_a_room_below_it_or_beside_it():
+    wrong = {
+        f"{path.relative_to(PACKAGE)} imports {other}"
+        for path in modules()
+        for other in rooms_imported(path) - {room(path)}
+        if LEVEL[other] >= LEVEL[room(path)]
+    }
+    assert wrong == STILL_WRONG, "\n".join(sorted(wrong ^ STILL_WRONG))

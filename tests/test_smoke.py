@@ -7,11 +7,11 @@ import json
 import pytest
 
 from safeexplorer.cli import main
-from safeexplorer.envs import get_robot
 from safeexplorer.paper import ARTEFACTS
 from safeexplorer.paper.artefact import Protocol
 from safeexplorer.recovery import load_recovery
-from safeexplorer.results import load_results
+from safeexplorer.robots import get_robot
+from safeexplorer.runs.results import load_results
 
 
 def has_density(robot: str) -> bool:

@@ -14,7 +14,7 @@ sys.path.insert(0, str(Path(__file__).parent / "stand_ins"))
 
 import omnisafe
 
-import safeexplorer.omnisafe  # noqa: F401 (registers the robots)
+import safeexplorer.adapters.omnisafe  # noqa: F401 (registers the robots)
 
 EPOCH = 2048  # steps
 

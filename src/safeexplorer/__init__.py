@@ -4,33 +4,33 @@ import os
 from importlib import import_module
 from typing import Any
 
-from safeexplorer.screen import has_screen
+from safeexplorer.robots.screen import has_screen
 
 # MuJoCo picks its OpenGL backend when it is first imported; without a screen only EGL can draw.
 if not has_screen():
     os.environ.setdefault("MUJOCO_GL", "egl")
 
-from safeexplorer import envs
+from safeexplorer import robots
 
 # What a user of the library names, loaded on use: the learner's JAX takes a second to import.
 HOMES = {
     "SafeExplorer": "agent",
-    "SafeRegion": "interventions",
-    "JumpStart": "interventions",
-    "StateShield": "interventions",
-    "ReportedTakeovers": "interventions",
-    "Situation": "interventions",
-    "linear": "schedules",
-    "interpolate": "schedules",
-    "logarithmic": "schedules",
-    "step": "schedules",
-    "constant": "schedules",
-    "RecoveryWrapper": "dialects",
-    "ReportTakeovers": "dialects",
+    "SafeRegion": "acting.interventions",
+    "JumpStart": "acting.interventions",
+    "StateShield": "acting.interventions",
+    "ReportedTakeovers": "acting.interventions",
+    "Situation": "acting.interventions",
+    "linear": "acting.schedules",
+    "interpolate": "acting.schedules",
+    "logarithmic": "acting.schedules",
+    "step": "acting.schedules",
+    "constant": "acting.schedules",
+    "RecoveryWrapper": "adapters.takeovers",
+    "ReportTakeovers": "adapters.takeovers",
     "RobotLoop": "realtime",
 }
 
-__all__ = ["envs", *HOMES]
+__all__ = ["robots", *HOMES]
 __version__ = "0.1.0"
 
 

@@ -15,20 +15,20 @@ import gymnasium
 import numpy as np
 from gymnasium.spaces import Box, Discrete
 
+from safeexplorer.acting.collector import Collector
+from safeexplorer.acting.evaluation import Evaluation, evaluate
+from safeexplorer.acting.interventions import Intervention, NoIntervention, SafeRegion
+from safeexplorer.acting.policy import draw_noise, propose
+from safeexplorer.adapters.environments import in_space, sizes_of
 from safeexplorer.audit import Audit, audit_collector
-from safeexplorer.checkpoint import flatten, under, unflatten_like
-from safeexplorer.deploy import export_onnx
-from safeexplorer.display import TrainingDisplay
-from safeexplorer.environments import in_space, sizes_of
-from safeexplorer.evaluation import Evaluation, evaluate
-from safeexplorer.interruption import Stopped
-from safeexplorer.interventions import Intervention, NoIntervention, SafeRegion
-from safeexplorer.learners import make_learner
-from safeexplorer.policy import draw_noise, propose
-from safeexplorer.rollout import Collector
-from safeexplorer.settings import Settings, from_dict
-from safeexplorer.training import Training, initial_generator, train
-from safeexplorer.world import check_fit, judging_env, make_world, robot_of
+from safeexplorer.export.onnx import export_onnx
+from safeexplorer.files.checkpoint import flatten, under, unflatten_like
+from safeexplorer.files.interruption import Stopped
+from safeexplorer.learning.learners import make_learner
+from safeexplorer.runs.display import TrainingDisplay
+from safeexplorer.runs.settings import Settings, from_dict
+from safeexplorer.runs.training import Training, initial_generator, train
+from safeexplorer.runs.world import check_fit, judging_env, make_world, robot_of
 
 Callback = Callable[["SafeExplorer", dict[str, Any]], bool | None]
 FORMAT = 1  # of saved agents

@@ -14,46 +14,46 @@ from threadpoolctl import threadpool_limits
 # command -> (summary, "module:function"); the function gets the command's parser, adds arguments and sets `run`,
 # which takes the parsed arguments and returns the exit code. Only the chosen command's module is imported.
 COMMANDS = {
-    "robots": ("list the robots", "safeexplorer.robot_commands:add_robots"),
-    "show": ("draw a robot: a picture or a few seconds of motion", "safeexplorer.robot_commands:add_show"),
-    "methods": ("list the methods", "safeexplorer.train_commands:add_methods"),
-    "train": ("train a policy on a robot", "safeexplorer.train_commands:add_train"),
-    "resume": ("continue an interrupted run, bit for bit", "safeexplorer.train_commands:add_resume"),
+    "robots": ("list the robots", "safeexplorer.commands.robots:add_robots"),
+    "show": ("draw a robot: a picture or a few seconds of motion", "safeexplorer.commands.robots:add_show"),
+    "methods": ("list the methods", "safeexplorer.commands.train:add_methods"),
+    "train": ("train a policy on a robot", "safeexplorer.commands.train:add_train"),
+    "resume": ("continue an interrupted run, bit for bit", "safeexplorer.commands.train:add_resume"),
     "evaluate": (
         "a run's policy alone, without its recovery",
-        "safeexplorer.evaluation_commands:add_evaluate",
+        "safeexplorer.commands.evaluate:add_evaluate",
     ),
     "quickstart": (
         "PPO and SafeExplorer side by side in two minutes",
-        "safeexplorer.quickstart:add_quickstart",
+        "safeexplorer.commands.quickstart:add_quickstart",
     ),
     "verify": (
         "check the paper's theory on exact small processes",
-        "safeexplorer.theory.commands:add_verify",
+        "safeexplorer.commands.verify:add_verify",
     ),
     "recovery": (
         "train, select, grade, replay and list recovery policies",
-        "safeexplorer.recovery.commands:add_recovery_commands",
+        "safeexplorer.commands.recovery:add_recovery_commands",
     ),
     "audit": (
         "how a recovery acts, and what an update would make of it",
-        "safeexplorer.audit.commands:add_audit",
+        "safeexplorer.commands.audit:add_audit",
     ),
-    "paper": ("list the paper's tables and figures", "safeexplorer.paper.commands:add_paper"),
-    "reproduce": ("launch the runs of a table or figure", "safeexplorer.paper.commands:add_reproduce"),
+    "paper": ("list the paper's tables and figures", "safeexplorer.commands.paper:add_paper"),
+    "reproduce": ("launch the runs of a table or figure", "safeexplorer.commands.paper:add_reproduce"),
     "render": (
         "a table or figure of the paper from the runs that exist",
-        "safeexplorer.paper.commands:add_render",
+        "safeexplorer.commands.paper:add_render",
     ),
-    "collect": ("small result files from run folders", "safeexplorer.paper.commands:add_collect"),
-    "report": ("one offline page that compares runs", "safeexplorer.report.commands:add_report"),
-    "film": ("a run's policy, or one of its falls, as a film", "safeexplorer.film:add_film"),
-    "export": ("a run's policy as an ONNX file", "safeexplorer.deploy_commands:add_export"),
+    "collect": ("small result files from run folders", "safeexplorer.commands.paper:add_collect"),
+    "report": ("one offline page that compares runs", "safeexplorer.commands.report:add_report"),
+    "film": ("a run's policy, or one of its falls, as a film", "safeexplorer.commands.film:add_film"),
+    "export": ("a run's policy as an ONNX file", "safeexplorer.commands.export:add_export"),
     "feasibility": (
         "do the constrained methods keep to their limit",
-        "safeexplorer.feasibility:add_feasibility",
+        "safeexplorer.commands.feasibility:add_feasibility",
     ),
-    "bench": ("measure speed on this machine", "safeexplorer.bench_commands:add_bench"),
+    "bench": ("measure speed on this machine", "safeexplorer.commands.bench:add_bench"),
 }
 
 

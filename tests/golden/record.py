@@ -28,7 +28,8 @@ RUNS = {
     "half_cheetah-truncated_is": f"half_cheetah --method truncated_is {REGION} {SMALL}",
     "half_cheetah-ppo_lagrangian": f"half_cheetah --method ppo_lagrangian {SMALL}",
     "half_cheetah-cpo": f"half_cheetah --method cpo {SMALL}",
-    "half_cheetah-rerolls": f"half_cheetah --method safeexplorer --analytic-samples 3 --action-noise 0.1 {REGION} {SMALL}",
+    "half_cheetah-rerolls": f"half_cheetah --method safeexplorer --analytic-samples 3 --action-noise 0.1 "
+    f"{REGION} {SMALL}",
     "ant-safeexplorer": f"ant --method safeexplorer --initial-radius 0.15 {SMALL}",
     "go1-safeexplorer": f"go1 --method safeexplorer {SMALL}",
 }
@@ -54,7 +55,8 @@ def digest_run(folder: Path) -> dict[str, str]:
     names = sorted(name for name in arrays.files if name.startswith("learner/"))
     parameters = b"".join(arrays[name].tobytes() for name in names)
     return {"parameters": digest(parameters)} | {
-        name: digest((folder / name).read_bytes()) for name in ("metrics.csv", "episodes.csv", "evaluations.csv")
+        name: digest((folder / name).read_bytes())
+        for name in ("metrics.csv", "episodes.csv", "evaluations.csv")
     }
 
 
@@ -77,7 +79,16 @@ def measure() -> dict[str, dict[str, str]]:
         found["paper"] = {"listing": digest(json.dumps(listed, sort_keys=True).encode())}
         for artefact in listed["artefacts"]:
             for kind in ("md", "csv", "json", "latex"):
-                words = ["render", artefact["name"], "--runs", "results", "--format", kind, "--figures", scratch]
+                words = [
+                    "render",
+                    artefact["name"],
+                    "--runs",
+                    "results",
+                    "--format",
+                    kind,
+                    "--figures",
+                    scratch,
+                ]
                 try:
                     text = command(*words, stderr=subprocess.DEVNULL)
                 except subprocess.CalledProcessError:
@@ -92,7 +103,9 @@ def main() -> int:
         path.write_text(json.dumps(found, indent=1))
         return 0
     wanted = json.loads(path.read_text())
-    wrong = [f"{run}: {k}" for run in wanted for k in wanted[run] if found.get(run, {}).get(k) != wanted[run][k]]
+    wrong = [
+        f"{run}: {k}" for run in wanted for k in wanted[run] if found.get(run, {}).get(k) != wanted[run][k]
+    ]
     print("\n".join(wrong) or f"all {sum(map(len, wanted.values()))} golden values hold")
     return bool(wrong)
 

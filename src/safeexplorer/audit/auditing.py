@@ -7,6 +7,10 @@ from dataclasses import replace
 
 import numpy as np
 
+from safeexplorer.acting.collector import Collector
+from safeexplorer.acting.interventions import SafeRegion
+from safeexplorer.acting.networks import Params
+from safeexplorer.acting.trajectory import Rollout
 from safeexplorer.audit.determinism import (
     Determinism,
     ExitNotes,
@@ -24,12 +28,8 @@ from safeexplorer.audit.gradients import (
 )
 from safeexplorer.audit.measures import measure_falls, measure_region, measure_segments, measure_shares
 from safeexplorer.audit.suggestions import suggest
-from safeexplorer.interventions import SafeRegion
-from safeexplorer.learner import Hyperparameters
-from safeexplorer.networks import Params
-from safeexplorer.policy_files import policy_sizes
-from safeexplorer.rollout import Collector
-from safeexplorer.trajectory import Rollout
+from safeexplorer.learning.learner import Hyperparameters
+from safeexplorer.runs.policies import policy_sizes
 
 NO_POLICY = "none"
 

@@ -12,10 +12,10 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from safeexplorer.reroll import fresh_streams, recovery_action
-from safeexplorer.rollout import Collector, Observer
-from safeexplorer.simulation import Simulation
-from safeexplorer.trajectory import Rollout
+from safeexplorer.acting.collector import Collector, Observer
+from safeexplorer.acting.trajectory import Rollout
+from safeexplorer.learning.rerolls import fresh_streams, recovery_action
+from safeexplorer.robots.simulation import Simulation
 
 REPLAYED_EXITS = 16
 REPLAY_STEPS = 100

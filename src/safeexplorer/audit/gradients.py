@@ -10,12 +10,12 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from safeexplorer.diagnostics import VARIANCE_RATIO, importance_diagnostics
-from safeexplorer.labelling import label, stored_action
-from safeexplorer.learner import Hyperparameters, appraise, loss_terms
-from safeexplorer.methods import ANALYTIC, MASKED, RECOVERY_RL, UNMASKED, Method
-from safeexplorer.networks import LOG_2PI, Params, policy_mean
-from safeexplorer.trajectory import Batch, Rollout
+from safeexplorer.acting.networks import LOG_2PI, Params, policy_mean
+from safeexplorer.acting.trajectory import Batch, Rollout
+from safeexplorer.learning.diagnostics import VARIANCE_RATIO, importance_diagnostics
+from safeexplorer.learning.labelling import label, stored_action
+from safeexplorer.learning.learner import Hyperparameters, appraise, loss_terms
+from safeexplorer.learning.methods import ANALYTIC, MASKED, RECOVERY_RL, UNMASKED, Method
 
 COMPARED: dict[str, Method] = {"unmasked": UNMASKED, "relabelled": RECOVERY_RL, "analytic": ANALYTIC}
 

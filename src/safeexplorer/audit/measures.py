@@ -7,9 +7,9 @@ from dataclasses import dataclass
 import jax
 import numpy as np
 
-from safeexplorer.accounting import Ledger
-from safeexplorer.segments import find_segments
-from safeexplorer.trajectory import Rollout
+from safeexplorer.acting.accounting import Ledger
+from safeexplorer.acting.trajectory import Rollout
+from safeexplorer.learning.segments import find_segments
 
 REEXIT_STEPS = 5  # leaving the region again within so many policy steps is chatter
 compiled_segments = jax.jit(find_segments)

@@ -8,10 +8,10 @@ from typing import NamedTuple
 
 import numpy as np
 
-from safeexplorer import dialects
-from safeexplorer.networks import Params
-from safeexplorer.policy_files import policy_from_arrays
-from safeexplorer.trajectory import Rollout
+from safeexplorer.acting.networks import Params
+from safeexplorer.acting.trajectory import Rollout
+from safeexplorer.adapters import takeovers as dialects
+from safeexplorer.runs.policies import policy_from_arrays
 
 REQUIRED = {
     "observation": "[T, E, n] what the robot saw",

@@ -6,9 +6,9 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from typing import Any
 
-from safeexplorer.envs import get_robot
-from safeexplorer.runs import RunSpec, run_spec
-from safeexplorer.settings import Settings
+from safeexplorer.robots import get_robot
+from safeexplorer.runs.settings import Settings
+from safeexplorer.runs.specs import RunSpec, run_spec
 
 HALF_CHEETAH, ANT, GO1 = "half_cheetah", "ant", "go1"
 ALL = (HALF_CHEETAH, ANT, GO1)

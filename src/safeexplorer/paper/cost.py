@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 
 from safeexplorer.paper.grid import Library
-from safeexplorer.runs import RunSpec
+from safeexplorer.runs.specs import RunSpec
 
 # Training steps per second of one core: the simulation's 22,400, 4,280 and 2,000 (docs/robots.md) and 20 us a step for
 # acting and learning. Runs that exist here replace them by what they took.

@@ -11,7 +11,7 @@ from safeexplorer.paper.artefact import ROBOT_LABELS
 from safeexplorer.paper.canvas import legend_below, panels
 from safeexplorer.paper.grid import Grid
 from safeexplorer.paper.palette import ROBOT_COLOURS, arm_colours
-from safeexplorer.results import Result
+from safeexplorer.runs.results import Result
 
 POINTS = 200  # of an averaged curve
 SMOOTHING = 9  # points of the moving average of the gap

@@ -12,10 +12,10 @@ import numpy as np
 
 from safeexplorer.paper.artefact import ROBOT_LABELS, Arm, Artefact, Number, Protocol
 from safeexplorer.paper.measures import MEASURES
+from safeexplorer.paper.statistics import Interval, bootstrap, mean_and_deviation
 from safeexplorer.paper.tables import MAIN_RESULTS
-from safeexplorer.results import FAILED, Result
-from safeexplorer.runs import RunSpec
-from safeexplorer.statistics import Interval, bootstrap, mean_and_deviation
+from safeexplorer.runs.results import FAILED, Result
+from safeexplorer.runs.specs import RunSpec
 
 SUCCESS_SHARE = 0.8
 SEED = 0  # of the bootstrap: the same runs always give the same intervals

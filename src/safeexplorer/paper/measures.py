@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass
 
-from safeexplorer.results import Result
+from safeexplorer.runs.results import Result
 
 
 @dataclass(frozen=True)

@@ -6,12 +6,12 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from safeexplorer.interventions import Situation
-from safeexplorer.networks import Params, policy_mean
+from safeexplorer.acting.collector import Observer
+from safeexplorer.acting.interventions import Situation
+from safeexplorer.acting.networks import Params, policy_mean
+from safeexplorer.acting.trajectory import Rollout
 from safeexplorer.realtime.loop import RobotLoop
 from safeexplorer.realtime.rows import Policy, Rows
-from safeexplorer.rollout import Observer
-from safeexplorer.trajectory import Rollout
 
 
 class RobotCollector:

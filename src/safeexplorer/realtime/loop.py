@@ -13,7 +13,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from safeexplorer.interventions import Intervention
+from safeexplorer.acting.interventions import Intervention
 from safeexplorer.realtime.hardware import Hardware, check_box, make_limits
 from safeexplorer.realtime.log import EventLog
 from safeexplorer.realtime.pilot import Distance, Pilot, described

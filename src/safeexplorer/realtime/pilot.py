@@ -10,10 +10,10 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from safeexplorer.interventions import Intervention, Situation
+from safeexplorer.acting.collector import Acts
+from safeexplorer.acting.interventions import Intervention, Situation
 from safeexplorer.realtime.hardware import Hardware, Limits
 from safeexplorer.realtime.rows import Rows
-from safeexplorer.rollout import Acts
 
 Distance = Callable[[np.ndarray], np.ndarray]  # observations [k, n] -> D(s) [k]
 

@@ -17,8 +17,7 @@ from typing import Any
 
 import numpy as np
 
-from safeexplorer.checkpoint import flatten
-from safeexplorer.networks import (
+from safeexplorer.acting.networks import (
     LOG_2PI,
     Params,
     for_rows,
@@ -26,6 +25,7 @@ from safeexplorer.networks import (
     squash_correction,
     squashed_mean_log_std,
 )
+from safeexplorer.files.checkpoint import flatten
 from safeexplorer.recovery.protocol import Interface, RecoveryError
 
 Array = np.ndarray

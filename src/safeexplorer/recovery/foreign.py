@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from safeexplorer.extras import load
+from safeexplorer.files.extras import load
 from safeexplorer.recovery.protocol import (
     CheckedRecovery,
     Interface,
@@ -18,7 +18,7 @@ from safeexplorer.recovery.protocol import (
     interface_of,
 )
 from safeexplorer.recovery.shipped import named_recovery
-from safeexplorer.robot import Robot
+from safeexplorer.robots.robot import Robot
 
 Array = np.ndarray
 ONNX_NUMBERS = {"tensor(float)": np.float32, "tensor(double)": np.float64}

@@ -18,8 +18,8 @@ from typing import Any, NamedTuple
 import numpy as np
 from gymnasium.spaces import Box, Discrete, Space
 
-from safeexplorer.robot import Robot
-from safeexplorer.simulation import Simulation
+from safeexplorer.robots.robot import Robot
+from safeexplorer.robots.simulation import Simulation
 
 Array = np.ndarray
 

@@ -16,9 +16,9 @@ from safeexplorer.paper.figures import SAMPLED
 from safeexplorer.paper.grid import SEED, SUCCESS_SHARE, Library, gather
 from safeexplorer.paper.palette import COLOURS, MORE_COLOURS
 from safeexplorer.paper.sheet import caption_lines, has_paper, lay_out
+from safeexplorer.paper.statistics import bootstrap, mean_and_deviation, probability_of_improvement
 from safeexplorer.paper.tables import MAIN, SOFT_VARIANTS
-from safeexplorer.results import FAILED, Result, tidy
-from safeexplorer.statistics import bootstrap, mean_and_deviation, probability_of_improvement
+from safeexplorer.runs.results import FAILED, Result, tidy
 
 METHOD_LABELS = {arm.method: arm.label for arm in (*SAMPLED, *SOFT_VARIANTS.arms, *MAIN)} | {
     "dagger": "DAgger"

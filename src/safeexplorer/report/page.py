@@ -10,7 +10,7 @@ from importlib.resources import files
 from pathlib import Path
 
 from safeexplorer.report.content import content
-from safeexplorer.results import Result
+from safeexplorer.runs.results import Result
 
 
 def write_page(

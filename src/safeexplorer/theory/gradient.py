@@ -7,8 +7,8 @@ from typing import NamedTuple
 
 import numpy as np
 
-from safeexplorer.interventions import Intervention, JumpStart, SafeRegion, StateShield
-from safeexplorer.schedules import constant
+from safeexplorer.acting.interventions import Intervention, JumpStart, SafeRegion, StateShield
+from safeexplorer.acting.schedules import constant
 from safeexplorer.theory.check import Check
 from safeexplorer.theory.enumeration import (
     Trajectories,

@@ -10,7 +10,7 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from safeexplorer.interventions import Intervention, Situation
+from safeexplorer.acting.interventions import Intervention, Situation
 
 
 @dataclass(frozen=True)

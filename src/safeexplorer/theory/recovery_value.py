@@ -14,8 +14,9 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from safeexplorer.labelling import analytic_value, average_rerolls
-from safeexplorer.segments import find_segments
+from safeexplorer.acting.trajectory import Rollout, Segments
+from safeexplorer.learning.labelling import analytic_value, average_rerolls
+from safeexplorer.learning.segments import find_segments
 from safeexplorer.theory.check import Check
 from safeexplorer.theory.mdp import (
     MDP,
@@ -27,7 +28,6 @@ from safeexplorer.theory.mdp import (
     training_reward,
     value,
 )
-from safeexplorer.trajectory import Rollout, Segments
 
 R_TERM = -3.0
 EXACT = 1e-12

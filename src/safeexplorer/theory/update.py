@@ -11,12 +11,12 @@ from collections.abc import Callable
 import jax
 import numpy as np
 
-from safeexplorer.labelling import label
-from safeexplorer.learner import Hyperparameters, appraise, loss_terms
-from safeexplorer.methods import DAGGER, SAFEEXPLORER, Method
-from safeexplorer.networks import Params, init_actor_critic
+from safeexplorer.acting.networks import Params, init_actor_critic
+from safeexplorer.acting.trajectory import Batch, Rollout
+from safeexplorer.learning.labelling import label
+from safeexplorer.learning.learner import Hyperparameters, appraise, loss_terms
+from safeexplorer.learning.methods import DAGGER, SAFEEXPLORER, Method
 from safeexplorer.theory.check import Check
-from safeexplorer.trajectory import Batch, Rollout
 
 EXACT = 1e-12
 ROUNDING = 1e-8  # central differences

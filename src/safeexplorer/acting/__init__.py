@@ -1,0 +1,1 @@
+"""The rollout of Algorithm 1 in numpy: who acts, what is executed, what happened."""

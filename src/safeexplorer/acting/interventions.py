@@ -1,0 +1,89 @@
+"""Who acts: the main-policy set M of the partition policy (Theorem 1).
+
+An intervention sees the state and the time of each robot, never the proposed action and never the
+parameters. That is the hypothesis of the unbiasedness theorem (mu and M independent of theta), so no
+intervention written against this protocol can break it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import NamedTuple, Protocol
+
+import numpy as np
+
+from safeexplorer.acting.schedules import Schedule, constant
+
+
+class Situation(NamedTuple):
+    """What an intervention may look at, for E robots."""
+
+    observation: np.ndarray  # [E, n]
+    distance: np.ndarray  # [E] D(s), NaN where the environment has none
+    step: np.ndarray  # [E] steps since the episode began
+
+
+class Intervention(Protocol):
+    """The complement of M, as a function of the situation and the training progress in [0, 1)."""
+
+    def takes_over(self, situation: Situation, progress: float) -> np.ndarray:
+        """[E] bool: True where the recovery acts."""
+        ...
+
+
+@dataclass(frozen=True)
+class NoIntervention:
+    """M is everything: plain PPO."""
+
+    def takes_over(self, situation: Situation, progress: float) -> np.ndarray:
+        return np.zeros(len(situation.step), bool)
+
+
+@dataclass(frozen=True)
+class SafeRegion:
+    """M = R(d) = {s : D(s) <= d}, d following the curriculum (Corollary 2). A NaN distance is outside.
+
+    `radius` is a schedule or one number for all of training. `distance` says where D comes from, in an environment
+    of your own: a function of observations [E, n] -> [E], a key of `info`, or the name of a method.
+    """
+
+    radius: Schedule
+    distance: Callable[[np.ndarray], np.ndarray] | str = "distance"
+
+    def __post_init__(self) -> None:
+        if not callable(self.radius):
+            if not isinstance(self.radius, int | float) or not 0 <= self.radius < float("inf"):
+                raise ValueError(f"radius is {self.radius!r}; allowed: a schedule or a number of at least 0")
+            object.__setattr__(self, "radius", constant(float(self.radius)))
+
+    def takes_over(self, situation: Situation, progress: float) -> np.ndarray:
+        return ~(situation.distance <= self.radius(progress))
+
+
+@dataclass(frozen=True)
+class JumpStart:
+    """M = {(s, t) : t >= h}: a teacher leads each episode up to the hand-off step (Corollary, JSRL)."""
+
+    handoff: Schedule  # progress -> h, e.g. shrinking to 0
+
+    def takes_over(self, situation: Situation, progress: float) -> np.ndarray:
+        return situation.step < self.handoff(progress)
+
+
+@dataclass(frozen=True)
+class StateShield:
+    """M = where the shield does not engage, decided by the observation alone (Corollary, shielded RL)."""
+
+    engages: Callable[[np.ndarray], np.ndarray]  # [E, n] -> [E] bool
+
+    def takes_over(self, situation: Situation, progress: float) -> np.ndarray:
+        return np.asarray(self.engages(situation.observation), bool)
+
+
+@dataclass(frozen=True)
+class ReportedTakeovers:
+    """Nobody here takes over: the environment reports in `info` when someone else acted (see `dialects`)."""
+
+    def takes_over(self, situation: Situation, progress: float) -> np.ndarray:
+        return np.zeros(len(situation.step), bool)

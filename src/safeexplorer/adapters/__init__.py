@@ -1,0 +1,1 @@
+"""Other people's worlds: Gymnasium environments, Stable-Baselines3, takeovers, OmniSafe."""

@@ -1,0 +1,290 @@
+"""Any Gymnasium environment as the rollout wants it: same-step resets, rows of float32 actions, a distance in `info`.
+
+Vector environments differ in when they begin the next episode (Gymnasium's three autoreset modes). Here they all
+look alike: the step that ends an episode returns the first observation of the next one, and `info` keeps the last
+observation of the old one. No step is spent on a reset, so that all three modes give the same rollouts.
+
+The one exception: a next-step environment that is neither `SyncVectorEnv` nor `AsyncVectorEnv` may know no other way to
+reset a robot than to step them all. There `waiting` says which robots the next step will only reset, and the rollout
+passes over those steps.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import gymnasium
+import numpy as np
+from gymnasium.spaces import Box, Discrete
+from gymnasium.vector import AsyncVectorEnv, AutoresetMode, SyncVectorEnv, VectorEnv
+
+from safeexplorer.acting.policy import Sizes
+from safeexplorer.adapters.episode_memory import EpisodeMemory
+from safeexplorer.adapters.stable_baselines import StableBaselinesEnv
+from safeexplorer.adapters.takeovers import Takeover, speaks, takeover_of
+
+Distance = Callable[[np.ndarray], np.ndarray] | str | None
+MASKED = (SyncVectorEnv, AsyncVectorEnv)  # honour options["reset_mask"] in every mode
+SEEDS = 2**31  # environments of others may take no larger seed
+
+
+def vectorise(env: Any, num_envs: int) -> VectorEnv:
+    """A vector environment from an id, an environment, a list of factories or a vector environment."""
+    if isinstance(env, VectorEnv):
+        return env
+    if isinstance(env, str):
+        factories = [lambda: gymnasium.make(env)] * num_envs
+    elif isinstance(env, gymnasium.Env):
+        factories = [lambda: env]
+    elif isinstance(env, Sequence) and env and all(callable(one) for one in env):
+        factories = list(env)
+    elif hasattr(env, "step_async") and hasattr(env, "env_is_wrapped"):
+        return StableBaselinesEnv(env)
+    else:
+        kinds = "an id, a gymnasium.Env, a list of factories, a gymnasium VectorEnv, an SB3 VecEnv"
+        raise ValueError(f"env is {env!r}; allowed: {kinds}")
+    return SyncVectorEnv(factories, autoreset_mode=AutoresetMode.DISABLED)
+
+
+def sizes_of(observation_space: gymnasium.Space, action_space: gymnasium.Space) -> Sizes:
+    """What the policy reads and writes; spaces that it cannot are refused with what to do about them."""
+    if not isinstance(observation_space, Box) or len(observation_space.shape) != 1:
+        raise ValueError(
+            f"the observation space is {observation_space}; allowed: a Box with one axis. "
+            "Wrap the environment, for example in gymnasium.wrappers.FlattenObservation"
+        )
+    if isinstance(action_space, Discrete):
+        return Sizes(observation_space.shape[0], 1, int(action_space.n))
+    if not isinstance(action_space, Box) or len(action_space.shape) != 1:
+        raise ValueError(
+            f"the action space is {action_space}; allowed: a Box with one axis or Discrete. "
+            "Wrap the environment, for example in gymnasium.wrappers.TransformAction"
+        )
+    return Sizes(observation_space.shape[0], action_space.shape[0])
+
+
+def in_space(rows: np.ndarray, space: gymnasium.Space) -> np.ndarray:
+    """Rows of the policy's numbers [k, m] as actions of the space: within its bounds, or its own choices."""
+    if isinstance(space, Discrete):
+        return rows[:, 0].astype(np.int64) + space.start
+    return np.clip(rows, space.low, space.high).astype(space.dtype)
+
+
+class Environments(VectorEnv):
+    """E environments behind one face; see the module's docstring.
+
+    `info` of `reset` and `step` holds `distance` [E] (NaN without one); where episodes ended `final_obs`, `final_info`
+    and their masks; and where the environment reported takeovers `intervention` and `executed_action`.
+    """
+
+    def __init__(self, env: VectorEnv, distance: Distance = None):
+        mode = env.metadata.get("autoreset_mode")
+        if not isinstance(mode, AutoresetMode):
+            modes = ", ".join(f"AutoresetMode.{known.name}" for known in AutoresetMode)
+            raise ValueError(f"env.metadata['autoreset_mode'] is {mode!r}; allowed: {modes}")
+        self.sizes = sizes_of(env.single_observation_space, env.single_action_space)
+        self.env, self.num_envs, self._same_step = env, env.num_envs, mode == AutoresetMode.SAME_STEP
+        self.single_observation_space, self.observation_space = (
+            env.single_observation_space,
+            env.observation_space,
+        )
+        self.single_action_space, self.action_space = env.single_action_space, env.action_space
+        self.metadata = {**env.metadata, "autoreset_mode": AutoresetMode.SAME_STEP}
+        self.render_mode = env.render_mode
+        self._distance = distance
+        takes_a_step = mode == AutoresetMode.NEXT_STEP and not isinstance(env.unwrapped, MASKED)
+        self.waiting = np.zeros(env.num_envs, bool) if takes_a_step else None
+        self._memory = EpisodeMemory(env) if isinstance(env, SyncVectorEnv) and not self._same_step else None
+        self._observation = np.zeros((self.num_envs, self.sizes.observation))
+
+    # -- Gymnasium -----------------------------------------------------------------------------------------
+
+    def reset(
+        self, *, seed: int | None = None, options: dict[str, Any] | None = None
+    ) -> tuple[np.ndarray, dict]:
+        """Begin new episodes everywhere."""
+        seed = None if seed is None else seed % SEEDS
+        observation, info = self.env.reset(seed=seed, options=options)
+        if self._memory is not None:
+            self._memory.begin_all(seed)
+        self._observation = self._checked(observation)
+        self._distance_of = self._find_distance(info)
+        if self.waiting is not None:
+            self.waiting[:] = False
+        return self._observation, {"distance": self._distance_at(self._observation, info)}
+
+    def step(
+        self, actions: np.ndarray
+    ) -> tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray, dict[str, Any]]:
+        """One step everywhere; actions are rows of numbers [E, m], clipped to the bounds."""
+        command = self._command(actions)
+        observation, reward, terminated, truncated, info = self.env.step(command)
+        if self._memory is not None:
+            self._memory.note(command)
+        observation, reward = self._checked(observation), np.asarray(reward, np.float64)
+        if not np.isfinite(reward).all():
+            raise FloatingPointError(f"the environment gave a reward that is not finite: {reward}")
+        terminated, truncated = np.asarray(terminated, bool), np.asarray(truncated, bool)
+        ended = terminated | truncated
+        news: dict[str, Any] = {}
+        if not ended.any() or self.waiting is not None:
+            news["distance"] = self._distance_at(observation, info)
+            self._hear(info, news)
+            if self.waiting is not None:
+                self._wait(observation, ended, news)
+        elif self._same_step:
+            self._read_finals(observation, info, ended, news)
+        else:
+            observation = self._begin_again(observation, info, ended, news)
+        self._observation = observation
+        return observation, reward, terminated, truncated, news
+
+    def close_extras(self, **kwargs: Any) -> None:
+        self.env.close(**kwargs)
+
+    def _command(self, actions: np.ndarray) -> np.ndarray:
+        actions = np.asarray(actions)
+        if actions.shape != (self.num_envs, self.sizes.action):
+            raise ValueError(
+                f"actions must have shape {(self.num_envs, self.sizes.action)}, got {actions.shape}"
+            )
+        if np.isnan(actions).any():
+            raise ValueError(
+                f"actions must be numbers, got NaN for robots {np.flatnonzero(np.isnan(actions).any(1))}"
+            )
+        return in_space(actions, self.single_action_space)
+
+    def _checked(self, observation: Any) -> np.ndarray:
+        observation = np.array(observation, np.float64)  # a copy: some environments reuse their arrays
+        if not np.isfinite(observation).all():
+            rows = np.flatnonzero(~np.isfinite(observation).all(1)).tolist()
+            raise FloatingPointError(f"the environment gave observations that are not finite, robots {rows}")
+        return observation
+
+    # -- the end of an episode -----------------------------------------------------------------------------
+
+    def _read_finals(self, observation: np.ndarray, info: dict, ended: np.ndarray, news: dict) -> None:
+        """The environment has begun again by itself, and left its last words in `info`."""
+        if "final_obs" not in info:
+            raise ValueError("the environment declares AutoresetMode.SAME_STEP but gave no info['final_obs']")
+        last = observation.copy()
+        last[ended] = np.stack([np.asarray(info["final_obs"][i]) for i in np.flatnonzero(ended)])
+        final_info = info.get("final_info", {})
+        news["distance"] = self._distance_at(observation, info)
+        news.update(final_obs=last, _final_obs=ended, _final_info=ended)
+        news["final_info"] = {"distance": self._distance_at(last, final_info)}
+        for part, rows in ((info, ~ended), (final_info, ended)):
+            self._hear(part, news, rows)
+
+    def _wait(self, last: np.ndarray, ended: np.ndarray, news: dict) -> None:
+        """Those that ended stay where they are until the next step resets them."""
+        self.waiting[:] = ended
+        if ended.any():
+            final_info = {"distance": news["distance"]}
+            news.update(final_obs=last, _final_obs=ended, final_info=final_info, _final_info=ended)
+
+    def _begin_again(self, last: np.ndarray, info: dict, ended: np.ndarray, news: dict) -> np.ndarray:
+        """Reset those that ended, and only those."""
+        distance = self._distance_at(last, info)
+        self._hear(info, news)
+        if self._memory is not None:
+            self._memory.begin(np.flatnonzero(ended))
+        observation, info = self.env.reset(options={"reset_mask": ended.copy()})
+        observation = self._checked(observation)
+        if not np.array_equal(observation[~ended], last[~ended]):
+            raise ValueError(
+                "the environment reset robots it was not asked to: it must honour options['reset_mask'] of reset(), "
+                "or reset by itself and declare AutoresetMode.SAME_STEP"
+            )
+        news.update(final_obs=last, _final_obs=ended, final_info={"distance": distance}, _final_info=ended)
+        news["distance"] = np.where(ended, self._distance_at(observation, info), distance)
+        return observation
+
+    # -- what `info` tells ---------------------------------------------------------------------------------
+
+    def _find_distance(self, info: dict[str, Any]) -> Callable[[np.ndarray, dict], np.ndarray]:
+        """How D is found: by the caller's function, a key of `info` or a method of the environments.
+
+        Nobody asked for one: the key `distance` if it is there, else NaN.
+        """
+        source, nowhere = self._distance, np.full(self.num_envs, np.nan)
+        if callable(source):
+            return lambda observation, info: source(observation)
+        if source is None or source in info:
+            return lambda observation, info: info.get(source or "distance", nowhere)
+        if self._has_method(source):
+            return lambda observation, info: self.env.call(source)
+        keys = ", ".join(sorted(key for key in info if not key.startswith("_"))) or "none"
+        raise ValueError(
+            f"distance is {source!r}; allowed: a function of the observations, a key of info (after reset: {keys}) "
+            "or a method of the environment"
+        )
+
+    def _distance_at(self, observation: np.ndarray, info: dict[str, Any]) -> np.ndarray:
+        """D of each robot, [E]."""
+        distance = np.asarray(self._distance_of(observation, info), np.float64)
+        if distance.shape != (self.num_envs,):
+            raise ValueError(
+                f"distance has shape {distance.shape}; allowed: ({self.num_envs},), one per robot"
+            )
+        return distance
+
+    def _has_method(self, name: str) -> bool:
+        """Only where a finished robot can still be asked before it is reset."""
+        if not hasattr(self.env, "call"):
+            return False
+        try:
+            self.env.call(name)
+        except AttributeError:
+            return False
+        if self._same_step:
+            raise ValueError(
+                f"distance is the method {name!r}, which a same-step environment cannot be asked at the end of an "
+                "episode; allowed: a function of the observations or a key of info"
+            )
+        return True
+
+    def _hear(self, info: dict, news: dict, rows: np.ndarray | None = None) -> None:
+        """Takeovers that the environment reports, of the given rows."""
+        if not speaks(info):
+            return
+        takeover = takeover_of(info, self.num_envs)
+        flag = takeover.flag if rows is None else takeover.flag & rows
+        executed = news.setdefault(
+            "executed_action", np.zeros((self.num_envs, self.sizes.action), np.float32)
+        )
+        news["intervention"] = news.get("intervention", np.zeros(self.num_envs, bool)) | flag
+        executed[flag] = self._as_rows(takeover)[flag]
+
+    def _as_rows(self, takeover: Takeover) -> np.ndarray:
+        rows = takeover.action.reshape(self.num_envs, -1).astype(np.float32)
+        if isinstance(self.single_action_space, Discrete):
+            rows -= self.single_action_space.start
+        return rows
+
+    # -- records and resuming ------------------------------------------------------------------------------
+
+    pose_name = "observation"
+
+    def snapshot(self, ids: Sequence[int]) -> dict[str, np.ndarray]:
+        """What is written down about robots at an exit: an environment of others has no state to take."""
+        return {"observation": self._observation[np.asarray(ids, int)]}
+
+    def pose(self) -> np.ndarray:
+        """What the black box keeps of an instant."""
+        return self._observation
+
+    def get_state(self) -> dict[str, np.ndarray]:
+        """From which `set_state` goes on; empty where episodes cannot be repeated."""
+        if self._memory is None:
+            return {}
+        return {"observation": self._observation, **self._memory.get_state()}
+
+    def set_state(self, state: dict[str, np.ndarray]) -> bool:
+        """Repeat the episodes in hand up to where they were; False if that is impossible or gives something else."""
+        if self._memory is None or not state:
+            return False
+        repeated = self._memory.repeat(state)
+        self._observation = state["observation"]
+        return np.array_equal(repeated, state["observation"])

@@ -1,0 +1,181 @@
+"""A campaign: many runs, kept going until each has finished or has shown that it cannot.
+
+Everything that matters is in the run folders, so a campaign can be killed at any moment and started again: finished
+runs are left alone, unfinished ones continue from their checkpoints, one writer at a time.
+"""
+
+from __future__ import annotations
+
+import json
+import time
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any, Generic, NamedTuple, Protocol, TypeVar
+
+from safeexplorer.files.checkpoint import checkpoints, is_held
+from safeexplorer.files.interruption import Stopped, stop_requests
+from safeexplorer.runs.specs import RunSpec
+
+WAITING, RUNNING, ELSEWHERE, FINISHED, FAILED = "waiting", "running", "elsewhere", "finished", "failed"
+ATTEMPTS = 3  # in a row without a new checkpoint
+POLL_SECONDS = 0.05
+ELSEWHERE_SECONDS = 1.0  # between two looks at a run that another process holds
+Handle = TypeVar("Handle")
+
+
+class Outcome(NamedTuple):
+    """How an attempt ended."""
+
+    error: str | None = None  # None: it says that it finished
+    final: bool = False  # trying again would end the same way
+
+
+class Engine(Protocol[Handle]):
+    """Executes attempts. An attempt continues the run in its folder and leaves everything there."""
+
+    slots: int | None  # attempts at a time; None: the engine has a queue of its own
+
+    def start(self, spec: RunSpec, folder: Path) -> Handle: ...
+
+    def outcome(self, handle: Handle) -> Outcome | None:
+        """None while it goes on."""
+        ...
+
+    def stop(self, handle: Handle) -> None:
+        """Ask it to save and end."""
+        ...
+
+    def close(self) -> None: ...
+
+
+@dataclass
+class Job:
+    """One run of a campaign."""
+
+    spec: RunSpec
+    folder: Path
+    state: str = WAITING
+    error: str | None = None
+    failures: int = 0  # attempts in a row without a new checkpoint
+    attempts: int = 0
+    seconds: float = 0.0  # in attempts of this campaign
+    handle: Any = field(default=None, repr=False)
+    began: float = 0.0
+    checkpoint: int = 0
+
+    @property
+    def over(self) -> bool:
+        return self.state in (FINISHED, FAILED)
+
+
+def make_jobs(specs: Iterable[RunSpec], root: Path) -> list[Job]:
+    """A job for each run, in its own folder under `root`; those finished earlier say so."""
+    jobs = [Job(spec, root / spec.name) for spec in specs]
+    for job in jobs:
+        if is_finished(job.folder):
+            job.state = FINISHED
+    return jobs
+
+
+def is_finished(folder: Path) -> bool:
+    return (folder / "summary.json").is_file()
+
+
+class Campaign(Generic[Handle]):
+    """Starts, watches and restarts the jobs on one engine."""
+
+    def __init__(
+        self, jobs: list[Job], engine: Engine[Handle], watch: Callable[[list[Job]], None] = lambda jobs: None
+    ):
+        self.jobs, self.engine, self.watch = jobs, engine, watch
+
+    def run(self) -> None:
+        """Until every job is over. SIGINT or SIGTERM lets the runs save, then raises `Stopped`."""
+        with stop_requests() as asked_to_stop:
+            try:
+                while not all(job.over for job in self.jobs):
+                    if asked_to_stop.is_set():
+                        raise Stopped("stopped; every run is saved, the same command continues")
+                    self.settle()
+                    self.fill()
+                    self.watch(self.jobs)
+                    asked_to_stop.wait(POLL_SECONDS)
+                self.watch(self.jobs)
+            finally:
+                self.wind_down()
+                self.engine.close()
+
+    def settle(self) -> None:
+        """Take note of attempts that ended."""
+        for job in self.running():
+            outcome = self.engine.outcome(job.handle)
+            if outcome is not None:
+                job.seconds += time.perf_counter() - job.began
+                job.handle = None
+                self.judge(job, outcome)
+
+    def judge(self, job: Job, outcome: Outcome) -> None:
+        """Finished, failed for good, to be tried again, or in somebody else's hands."""
+        if is_finished(job.folder):
+            job.state = FINISHED
+            (job.folder / "failure.json").unlink(missing_ok=True)
+        elif is_held(job.folder):
+            job.state, job.began = ELSEWHERE, time.perf_counter()
+        else:
+            reached = last_checkpoint(job.folder)
+            job.failures = 1 if reached > job.checkpoint else job.failures + 1
+            job.checkpoint = reached
+            job.error = outcome.error or "it ended without a summary"
+            job.state = FAILED if outcome.final or job.failures >= ATTEMPTS else WAITING
+            if job.state == FAILED:
+                write_failure(job)
+
+    def fill(self) -> None:
+        """Start what can start."""
+        now = time.perf_counter()
+        for job in self.jobs:
+            if self.engine.slots is not None and len(self.running()) >= self.engine.slots:
+                return
+            patient = job.state == ELSEWHERE and now - job.began > ELSEWHERE_SECONDS
+            if job.state == WAITING or patient:
+                self.start(job)
+
+    def start(self, job: Job) -> None:
+        if is_finished(job.folder):  # by the process that held it
+            job.state = FINISHED
+            return
+        if is_held(job.folder):
+            job.state, job.began = ELSEWHERE, time.perf_counter()
+            return
+        job.folder.mkdir(parents=True, exist_ok=True)
+        (job.folder / "failure.json").unlink(missing_ok=True)
+        job.checkpoint = max(job.checkpoint, last_checkpoint(job.folder))
+        job.attempts += 1
+        job.began = time.perf_counter()
+        job.handle = self.engine.start(job.spec, job.folder)
+        job.state = RUNNING
+
+    def running(self) -> list[Job]:
+        return [job for job in self.jobs if job.state == RUNNING]
+
+    def wind_down(self) -> None:
+        """Let what still runs save and end."""
+        for job in self.running():
+            self.engine.stop(job.handle)
+        while any(self.engine.outcome(job.handle) is None for job in self.running()):
+            time.sleep(POLL_SECONDS)
+        for job in self.running():
+            job.state = FINISHED if is_finished(job.folder) else WAITING
+
+
+def last_checkpoint(folder: Path) -> int:
+    """The update of the newest checkpoint, 0 without one."""
+    found = checkpoints(folder / "checkpoints")
+    return int(found[-1].name) if found else 0
+
+
+def write_failure(job: Job) -> None:
+    """So that every table that needed the run can say why it is missing."""
+    facts = {"settings": job.spec.settings.as_dict(), "error": job.error, "attempts": job.attempts}
+    (job.folder / "failure.json").write_text(json.dumps(facts, indent=1))

@@ -1,0 +1,76 @@
+"""Runs as tasks of a Ray cluster. Every node must see the run folders under the same path."""
+
+from __future__ import annotations
+
+import os
+import time
+from pathlib import Path
+from typing import Any
+
+from safeexplorer.campaigns.campaign import Outcome
+from safeexplorer.cli import use_one_thread
+from safeexplorer.runs.specs import RunSpec
+
+NODE_LOSSES = 100  # a task is moved to another node so often
+LOCK_SECONDS = 120.0  # a lost node's process may hold the run until it is gone
+
+
+class RayEngine:
+    """One task of one CPU per run, in a fresh process: the process that writes the run is the one Ray can lose."""
+
+    slots = None  # Ray queues what does not fit
+
+    def __init__(self, address: str | None = None):
+        try:
+            import ray
+        except ImportError as error:
+            raise ValueError("the engine ray needs Ray: pip install safeexplorer[ray]") from error
+        self.ray = ray
+        use_one_thread()
+        self.owned = not ray.is_initialized()
+        if self.owned:
+            threads = {"XLA_FLAGS": os.environ["XLA_FLAGS"]}  # a node must compile as this process does
+            ray.init(address, runtime_env={"env_vars": threads}, log_to_driver=False)
+        self.task = ray.remote(num_cpus=1, max_calls=1, max_retries=NODE_LOSSES)(attempt)
+
+    def start(self, spec: RunSpec, folder: Path) -> Any:
+        return self.task.remote(spec.settings.as_dict(), str(folder.resolve()))
+
+    def outcome(self, reference: Any) -> Outcome | None:
+        done, _ = self.ray.wait([reference], timeout=0)
+        if not done:
+            return None
+        try:
+            return Outcome(*self.ray.get(reference))
+        except self.ray.exceptions.RayError as error:
+            return Outcome(str(error).strip().splitlines()[-1])
+
+    def stop(self, reference: Any) -> None:
+        self.ray.cancel(reference)  # an interrupt in the task: it saves and ends
+
+    def close(self) -> None:
+        if self.owned:
+            self.ray.shutdown()
+
+
+def attempt(values: dict[str, Any], folder: str) -> tuple[str | None, bool]:
+    """In a worker process: continue the run, wait for its lock if a dying process still holds it."""
+    from safeexplorer.files.checkpoint import RunInUse
+    from safeexplorer.files.interruption import Stopped
+    from safeexplorer.runs.settings import from_dict
+    from safeexplorer.runs.training import train
+
+    use_one_thread()
+    deadline = time.monotonic() + LOCK_SECONDS
+    while True:
+        try:
+            train(from_dict(values), Path(folder))
+            return None, False
+        except RunInUse as error:
+            if time.monotonic() > deadline:
+                return str(error), False
+            time.sleep(1.0)
+        except Stopped as stopped:
+            return str(stopped), False
+        except (ValueError, OSError, FloatingPointError) as error:
+            return str(error), True

@@ -1,0 +1,99 @@
+"""`safeexplorer bench`: speed, measured beside its yardstick in the same run."""
+
+from __future__ import annotations
+
+import argparse
+import json
+import statistics
+import time
+
+import mujoco
+import numpy as np
+from rich.console import Console
+from rich.table import Table
+
+from safeexplorer.robots import ROBOTS, get_robot, make
+from safeexplorer.robots.simulation import Simulation
+
+ROBOT_COUNT = 4
+BLOCK = 50  # control steps between two looks at the clock
+NOISE = 0.3  # standard deviation of the actions around the holding action
+FULL_STATE = mujoco.mjtState.mjSTATE_INTEGRATION.value
+
+
+def add_bench_sim(parser: argparse.ArgumentParser) -> None:
+    """`bench sim`."""
+    parser.add_argument("--robot", nargs="+", default=list(ROBOTS), metavar="ROBOT", help=", ".join(ROBOTS))
+    parser.add_argument("--seconds", type=float, default=5.0, help="per robot (default: 5)")
+    parser.add_argument("--json", action="store_true", help="print JSON instead of a table")
+    parser.set_defaults(run=sim_command)
+
+
+def sim_command(args: argparse.Namespace) -> int:
+    if not 0 < args.seconds < float("inf"):
+        raise ValueError(f"--seconds must be a finite number > 0, got {args.seconds}")
+    names = [get_robot(name).name for name in args.robot]
+    rows = [bench_simulation(name, args.seconds) for name in names]
+    if args.json:
+        print(json.dumps(rows, indent=1))
+        return 0
+    title = f"Environment steps per second, {ROBOT_COUNT} robots on one core"
+    table = Table("robot", "safeexplorer", "raw mj_step loop", "ratio", title=title)
+    for row in rows:
+        ours, raw = row["steps_per_second"], row["raw_steps_per_second"]
+        table.add_row(row["robot"], f"{ours:,.0f}", f"{raw:,.0f}", f"{row['ratio']:.2f}")
+    Console().print(table)
+    return 0
+
+
+def bench_simulation(name: str, seconds: float) -> dict[str, str | float]:
+    """Alternate blocks of ours and of raw mj_step through the same states and actions; medians over blocks."""
+    simulation = make(name, ROBOT_COUNT)
+    simulation.reset(seed=0)
+    rng = np.random.default_rng(0)
+    raw = [mujoco.MjData(simulation.model) for _ in range(ROBOT_COUNT)]
+    times = []
+    end = time.perf_counter() + seconds
+    while time.perf_counter() < end or len(times) < 5:
+        actions = simulation.robot.hold_action() + NOISE * rng.standard_normal(
+            (BLOCK, ROBOT_COUNT, simulation.robot.action_size)
+        )
+        before = simulation.batch.state.copy()
+        ours, starts = _time_ours(simulation, actions)
+        times.append((ours, time_raw(simulation, raw, before, actions, starts)))
+    del times[:2]  # warming up
+    steps = BLOCK * ROBOT_COUNT
+    return {
+        "robot": name,
+        "steps_per_second": steps / statistics.median(ours for ours, _ in times),
+        "raw_steps_per_second": steps / statistics.median(raw for _, raw in times),
+        "ratio": statistics.median(raw / ours for ours, raw in times),
+    }
+
+
+def _time_ours(simulation: Simulation, actions: np.ndarray) -> tuple[float, dict[int, list]]:
+    """Seconds, and the states in which new episodes began: step -> [(robot, state)]."""
+    starts, noting = {}, 0.0
+    begin = time.perf_counter()
+    for step, action in enumerate(actions):
+        info = simulation.step(action)[4]
+        if "_final_obs" in info:
+            pause = time.perf_counter()
+            starts[step] = [(i, simulation.batch.state[i].copy()) for i in np.flatnonzero(info["_final_obs"])]
+            noting += time.perf_counter() - pause
+    return time.perf_counter() - begin - noting, starts
+
+
+def time_raw(simulation, raw, before: np.ndarray, actions: np.ndarray, starts: dict[int, list]) -> float:
+    """Seconds for the same physics, one MjData per robot; ends in the same states."""
+    model, skip = simulation.model, simulation.robot.frame_skip
+    for data, state in zip(raw, before, strict=True):
+        mujoco.mj_setState(model, data, state, FULL_STATE)
+    begin = time.perf_counter()
+    for step, action in enumerate(actions):
+        for data, ctrl in zip(raw, action, strict=True):
+            data.ctrl[:] = ctrl
+            mujoco.mj_step(model, data, skip)
+        for i, state in starts.get(step, ()):
+            mujoco.mj_setState(model, raw[i], state, FULL_STATE)
+    return time.perf_counter() - begin

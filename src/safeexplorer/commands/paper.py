@@ -1,0 +1,262 @@
+"""`safeexplorer paper`, `reproduce`, `render` and `collect`."""
+
+from __future__ import annotations
+
+import argparse
+import json
+import os
+from pathlib import Path
+
+from rich.console import Console
+from rich.table import Table
+
+from safeexplorer.campaigns import ENGINES, Campaign, Job, make_engine, make_jobs
+from safeexplorer.campaigns.overview import Overview
+from safeexplorer.files.interruption import Stopped
+from safeexplorer.paper import ARTEFACTS, GROUPS, get_artefacts
+from safeexplorer.paper.artefact import ALL, Protocol
+from safeexplorer.paper.cost import core_hours
+from safeexplorer.paper.drawing import draw
+from safeexplorer.paper.grid import Library, gather
+from safeexplorer.paper.pages import fill_page
+from safeexplorer.paper.sheet import FORMATS, lay_out, terminal
+from safeexplorer.pretraining.grading import replay_run
+from safeexplorer.runs.results import collect_run, expand, load_results, write_result
+
+SOURCES = (Path("results"), Path("runs"))
+PAPER_SEEDS = 5
+
+
+def add_paper(parser: argparse.ArgumentParser) -> None:
+    """`paper`."""
+    add_protocol(parser)
+    add_sources(parser)
+    parser.add_argument("--json", action="store_true", help="print as JSON")
+    parser.set_defaults(run=paper_command)
+
+
+def add_reproduce(parser: argparse.ArgumentParser) -> None:
+    """`reproduce NAME...`."""
+    add_names(parser)
+    add_protocol(parser)
+    parser.add_argument(
+        "--runs", type=Path, default=Path("runs"), metavar="DIR", help="where the run folders go"
+    )
+    parser.add_argument(
+        "--workers", type=int, default=os.cpu_count(), help="runs at a time (default: the cores)"
+    )
+    parser.add_argument(
+        "--engine", choices=ENGINES, default="local", help="who executes the runs (default: local)"
+    )
+    parser.add_argument(
+        "--ray-address", help="with the engine ray: the cluster (default: a new one on this machine)"
+    )
+    parser.set_defaults(run=reproduce_command)
+
+
+def add_render(parser: argparse.ArgumentParser) -> None:
+    """`render NAME...`."""
+    add_names(parser, count="*")
+    parser.add_argument(
+        "--into",
+        type=Path,
+        metavar="PAGE",
+        help="fill the blocks `<!-- render NAME ... -->` to `<!-- end -->` of a Markdown page",
+    )
+    add_protocol(parser)
+    add_sources(parser)
+    parser.add_argument("--format", choices=list(FORMATS), help="print as this instead of a table for people")
+    parser.add_argument(
+        "--figures",
+        type=Path,
+        default=Path("figures"),
+        metavar="DIR",
+        help="where figures go, as PDF and PNG (default: figures)",
+    )
+    parser.set_defaults(run=render_command)
+
+
+def add_collect(parser: argparse.ArgumentParser) -> None:
+    """`collect RUNS...`."""
+    parser.add_argument("runs", type=Path, nargs="+", metavar="RUNS", help="run folders, or folders of them")
+    parser.add_argument(
+        "--out", type=Path, default=Path("results"), help="folder to write to (default: results)"
+    )
+    parser.add_argument("--unfinished", action="store_true", help="take runs that have not finished, too")
+    parser.set_defaults(run=collect_command)
+
+
+def add_names(parser: argparse.ArgumentParser, count: str = "+") -> None:
+    parser.add_argument("names", nargs=count, metavar="NAME", help=", ".join([*ARTEFACTS, *GROUPS]))
+
+
+def add_protocol(parser: argparse.ArgumentParser) -> None:
+    """What of an artefact, and how long."""
+    parser.add_argument(
+        "--robot", nargs="+", choices=ALL, metavar="ROBOT", help=f"only these (default: {', '.join(ALL)})"
+    )
+    parser.add_argument("--seeds", type=int, help="seeds 1 to N (default: the paper's 5; 1 with --smoke)")
+    parser.add_argument("--steps", type=int, help="environment steps of a run (default: the paper's)")
+    parser.add_argument(
+        "--recovery", default="default", help="recovery policy of every run (default: the robot's own)"
+    )
+    parser.add_argument("--smoke", action="store_true", help="runs of seconds: does it work at all?")
+
+
+def add_sources(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument(
+        "--runs",
+        type=Path,
+        nargs="+",
+        metavar="DIR",
+        help="run folders and result files (default: results and runs)",
+    )
+
+
+def protocol_from(args: argparse.Namespace) -> Protocol:
+    seeds = (1 if args.smoke else PAPER_SEEDS) if args.seeds is None else args.seeds
+    if seeds < 1:
+        raise ValueError(f"--seeds is {seeds}; allowed: a whole number of at least 1")
+    if args.smoke and args.steps:
+        raise ValueError("--smoke has steps of its own; leave out --steps")
+    return Protocol(seeds=seeds, steps=args.steps, recovery=args.recovery, smoke=args.smoke)
+
+
+def library_from(args: argparse.Namespace) -> Library:
+    paths = args.runs or [path for path in SOURCES if path.is_dir()]
+    return Library(load_results(paths))
+
+
+def paper_command(args: argparse.Namespace) -> int:
+    """List every artefact: what it shows, how many of its runs are done, how much work is left."""
+    library, protocol = library_from(args), protocol_from(args)
+    robots = tuple(args.robot) if args.robot else None
+    rows, total = [], {}
+    for artefact in ARTEFACTS.values():
+        specs = {spec.key: spec for spec in artefact.specs(protocol, robots)}
+        done = [key for key in specs if library.done(key, artefact.needs)]
+        left = {key: spec for key, spec in specs.items() if key not in done}
+        total |= left
+        rows.append(
+            {"name": artefact.name, "kind": artefact.kind, "title": artefact.title, "done": len(done),
+             "runs": len(specs), "core_hours_left": round(core_hours(left.values(), library), 1)}
+        )  # fmt: skip
+    everything = {"runs_left": len(total), "core_hours_left": round(core_hours(total.values(), library), 1)}
+    if args.json:
+        print(json.dumps({"artefacts": rows, "all": everything}, indent=1))
+        return 0
+    table = Table("name", "kind", "what it shows", "runs done", "core-hours left")
+    for row in rows:
+        hours = f"{row['core_hours_left']:,.1f}"
+        table.add_row(row["name"], row["kind"], row["title"], f"{row['done']} of {row['runs']}", hours)
+    Console().print(table)
+    Console().print(
+        f"All together, shared runs counted once: {everything['runs_left']} runs and "
+        f"{everything['core_hours_left']:,.1f} core-hours left. Start with: safeexplorer reproduce NAME",
+        highlight=False,
+    )
+    return 0
+
+
+def reproduce_command(args: argparse.Namespace) -> int:
+    """Launch the runs that are missing; the same command after any accident goes on."""
+    console = Console(stderr=True)
+    artefacts, protocol = get_artefacts(args.names), protocol_from(args)
+    robots = tuple(args.robot) if args.robot else None
+    specs = {spec.key: spec for artefact in artefacts for spec in artefact.specs(protocol, robots)}
+    if not specs:
+        raise ValueError(f"{', '.join(args.names)} has no runs on {', '.join(args.robot or ALL)}")
+    jobs = make_jobs(specs.values(), args.runs)
+    try:
+        with Overview(console) as overview:
+            Campaign(jobs, make_engine(args.engine, args.workers, args.ray_address), overview).run()
+    except Stopped as stopped:
+        console.print(str(stopped), highlight=False)
+        return 130
+    replayed = [artefact for artefact in artefacts if artefact.needs == "replay"]
+    replay_missing({s.key for a in replayed for s in a.specs(protocol, robots)}, jobs, console)
+    return say_how_it_went(jobs, args, console)
+
+
+def replay_missing(keys: set[str], jobs: list[Job], console: Console) -> None:
+    """The operational grade of the recoveries, where an artefact asks for it."""
+    for job in jobs:
+        if job.spec.key in keys and job.state == "finished" and not (job.folder / "replay.json").is_file():
+            result = replay_run(job.folder)
+            console.print(f"{job.spec.label}: {result['exits']:,} exits replayed", highlight=False)
+
+
+def say_how_it_went(jobs: list[Job], args: argparse.Namespace, console: Console) -> int:
+    failed = [job for job in jobs if job.state == "failed"]
+    console.print(f"{len(jobs) - len(failed)} of {len(jobs)} runs are done, in {args.runs}", highlight=False)
+    for job in failed:
+        console.print(
+            f"  failed: {job.spec.label}: {job.error}", highlight=False, markup=False, soft_wrap=True
+        )
+    words = " ".join(args.names) + (" --smoke" if args.smoke else "")
+    console.print(
+        f"Look at it with: safeexplorer render {words} --runs {args.runs}", highlight=False, soft_wrap=True
+    )
+    return 1 if failed else 0
+
+
+def render_command(args: argparse.Namespace) -> int:
+    """Print each artefact from whatever runs exist."""
+    if args.into is not None:
+        return render_into(args)
+    if not args.names:
+        raise ValueError(f"nothing to render; known: {', '.join([*ARTEFACTS, *GROUPS])}")
+    library, protocol = library_from(args), protocol_from(args)
+    for artefact in get_artefacts(args.names):
+        grid = gather(artefact, library, protocol, args.robot)
+        sheet = lay_out(grid)
+        if artefact.kind == "figure":
+            written = draw(grid, args.figures)
+            Console(stderr=True).print(
+                f"drawn: {', '.join(map(str, written))}", highlight=False, soft_wrap=True
+            )
+        if args.format:
+            print(FORMATS[args.format](sheet), end="")
+            continue
+        console = Console()
+        console.print(terminal(sheet))
+        for note in sheet.grid.notes():
+            console.print(f"  {note}", highlight=False, markup=False, style="dim")
+    return 0
+
+
+def render_into(args: argparse.Namespace) -> int:
+    """Make the tables of a page anew, each with the words of its block and the runs of this command."""
+    if args.names:
+        raise ValueError(f"--into takes its names from the page, got {', '.join(args.names)}")
+    library = library_from(args)
+
+    def render(words: list[str]) -> str:
+        parser = argparse.ArgumentParser(prog=f"a block of {args.into}", exit_on_error=False)
+        add_render(parser)
+        block = parser.parse_args(words)
+        grids = [
+            gather(artefact, library, protocol_from(block), block.robot)
+            for artefact in get_artefacts(block.names)
+        ]
+        return "\n".join(FORMATS["md"](lay_out(grid)) for grid in grids)
+
+    args.into.write_text(fill_page(args.into.read_text(), render))
+    return 0
+
+
+def collect_command(args: argparse.Namespace) -> int:
+    """Write a small result file for every run."""
+    console = Console(stderr=True)
+    written = 0
+    for folder in sorted(path for path in set(expand(args.runs)) if path.is_dir()):
+        result = collect_run(folder)
+        if not result.finished and not args.unfinished:
+            console.print(f"{folder}: {result.status}, left out", highlight=False, markup=False)
+            continue
+        path = write_result(result, args.out)
+        written += 1
+        console.print(f"{path}: {path.stat().st_size / 1024:.0f} kB", highlight=False, markup=False)
+    if not written:
+        raise ValueError(f"no finished run in {', '.join(map(str, args.runs))}")
+    return 0

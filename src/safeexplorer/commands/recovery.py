@@ -1,0 +1,199 @@
+"""`safeexplorer recovery train | select | grade | replay | list`."""
+
+from __future__ import annotations
+
+import argparse
+import json
+from dataclasses import fields
+from pathlib import Path
+from typing import Any
+
+from rich.console import Console
+from rich.table import Table
+
+from safeexplorer.files.interruption import Stopped
+from safeexplorer.pretraining.display import PretrainingDisplay, grade_table, plot_grades
+from safeexplorer.pretraining.grading import Share, grade, replay, replay_run
+from safeexplorer.pretraining.selection import select
+from safeexplorer.pretraining.settings import RECIPES, RecoverySettings, recovery_settings
+from safeexplorer.pretraining.training import train_recovery
+from safeexplorer.recovery.foreign import load_recovery
+from safeexplorer.recovery.shipped import known_recoveries, provenance, shipped
+from safeexplorer.robots import ROBOTS, get_robot
+
+OPTIONS = [field for field in fields(RecoverySettings) if field.name != "robot"]
+
+
+def add_recovery_commands(parser: argparse.ArgumentParser) -> None:
+    """The subcommands; each parser carries its function as `run`."""
+    commands = parser.add_subparsers(required=True, metavar="COMMAND")
+    add_train(
+        commands.add_parser("train", help="pre-train a recovery with soft actor-critic, or go on with it")
+    )
+    add_select(
+        commands.add_parser("select", help="grade the snapshots of a pre-training run and keep the best")
+    )
+    add_grade(commands.add_parser("grade", help="survival and re-entry from randomised resets"))
+    add_replay(
+        commands.add_parser("replay", help="the recovery from every first exit that a training run logged")
+    )
+    listing = commands.add_parser("list", help="the recoveries that have a name")
+    listing.add_argument("--json", action="store_true", help="print the full provenance as JSON")
+    listing.set_defaults(run=list_command)
+
+
+def add_train(parser: argparse.ArgumentParser) -> None:
+    add_robot(parser)
+    for field in OPTIONS:
+        many = isinstance(field.default, tuple)
+        kind = int if many else type(field.default)
+        own = {robot: recipe[field.name] for robot, recipe in RECIPES.items() if field.name in recipe}
+        note = "".join(f"; {robot}: {value}" for robot, value in own.items())
+        parser.add_argument(
+            f"--{field.name.replace('_', '-')}",
+            type=kind,
+            nargs="+" if many else None,
+            metavar=kind.__name__.upper(),
+            help=f"{field.metadata['help']} (default: {field.default}{note})",
+        )
+    parser.add_argument("--out", type=Path, help="run folder (default: runs/recovery-ROBOT-FLAVOUR-seedSEED)")
+    parser.add_argument("--threads", type=int, default=1, help="threads for the simulation (default: 1)")
+    parser.add_argument(
+        "--checkpoint-every", type=int, default=500_000, help="environment steps (default: 500000)"
+    )
+    parser.add_argument("--max-seconds", type=float, default=float("inf"), help="stop and save after so long")
+    parser.set_defaults(run=train_command)
+
+
+def add_select(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument("folder", type=Path, metavar="RUN", help="folder of a pre-training run")
+    parser.add_argument("--out", type=Path, required=True, help="recovery file to write (.npz)")
+    parser.add_argument("--snapshot", type=int, help="take this snapshot (steps) instead of the best")
+    parser.add_argument("--trial-resets", type=int, default=500, help="resets per snapshot (default: 500)")
+    parser.add_argument("--commit", help="commit of the training code, where the run could not know it")
+    add_grading(parser)
+    parser.set_defaults(run=select_command)
+
+
+def add_grade(parser: argparse.ArgumentParser) -> None:
+    add_robot(parser)
+    parser.add_argument("--recovery", nargs="+", metavar="NAME", help="names or files (default: all known)")
+    parser.add_argument("--json", action="store_true", help="print JSON instead of a table")
+    parser.add_argument("--plot", type=Path, help="draw re-entry against the radius into this file")
+    parser.add_argument("--out", type=Path, help="write the JSON to this file too")
+    parser.add_argument("--seed", type=int, default=0, help="seed of the resets (default: 0)")
+    add_grading(parser)
+    parser.set_defaults(run=grade_command)
+
+
+def add_replay(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument("folder", type=Path, metavar="RUN", help="run folder with logged exits")
+    parser.add_argument(
+        "--recovery", nargs="+", metavar="NAME", help="names or files (default: the run's own)"
+    )
+    parser.add_argument("--json", action="store_true", help="print JSON instead of a table")
+    parser.add_argument("--threads", type=int, default=1, help="threads for the simulation (default: 1)")
+    parser.set_defaults(run=replay_command)
+
+
+def add_robot(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument("robot", choices=list(ROBOTS), metavar="ROBOT", help=", ".join(ROBOTS))
+
+
+def add_grading(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument("--resets", type=int, default=2000, help="randomised resets (default: 2000)")
+    parser.add_argument("--threads", type=int, default=1, help="threads for the simulation (default: 1)")
+
+
+def train_command(args: argparse.Namespace) -> int:
+    """Pre-train; the same command on an unfinished run continues it."""
+    console = Console(stderr=True)
+    settings = recovery_settings(args.robot, **{field.name: getattr(args, field.name) for field in OPTIONS})
+    name = f"recovery-{settings.robot}-{settings.flavour}-seed{settings.seed}"
+    folder = args.out or Path("runs") / name
+    limits = {name: getattr(args, name) for name in ("threads", "checkpoint_every", "max_seconds")}
+    try:
+        with PretrainingDisplay(name, settings.steps, console) as watch:
+            trainer = train_recovery(settings, folder, watch=watch, **limits)
+    except Stopped as stopped:
+        console.print(f"{stopped}; the same command continues it", highlight=False)
+        return 130
+    console.print(
+        f"{trainer.falls:,} falls in {trainer.steps:,} steps; snapshots in {folder}", highlight=False
+    )
+    return 0
+
+
+def select_command(args: argparse.Namespace) -> int:
+    """Grade every snapshot, print how they did, write the chosen one with its full grade."""
+    console = Console(stderr=True)
+    result = select(
+        args.folder,
+        args.out,
+        steps=args.snapshot,
+        resets=(args.trial_resets, args.resets),
+        threads=args.threads,
+        commit=args.commit,
+        say=lambda line: console.print(line, highlight=False),
+    )
+    console.print(grade_table([result["grade"]]))
+    console.print(f"{args.out}: snapshot at {result['environment_steps']:,} steps", highlight=False)
+    return 0
+
+
+def grade_command(args: argparse.Namespace) -> int:
+    """Grade recoveries side by side, from the same resets."""
+    robot = get_robot(args.robot)
+    names = args.recovery or known_recoveries(robot.name)
+    recoveries = [load_recovery(name, robot) for name in names]
+    grades = [grade(robot, recovery, args.resets, args.seed, args.threads) for recovery in recoveries]
+    if args.out:
+        args.out.write_text(json.dumps(grades, indent=1))
+    if args.plot:
+        plot_grades(grades, args.plot)
+    show(grades, grade_table(grades), args.json)
+    return 0
+
+
+def replay_command(args: argparse.Namespace) -> int:
+    """The operational grade of recoveries on one run's exits; that of the run's own is kept with the run."""
+    robot = get_robot(json.loads((args.folder / "run.json").read_text())["settings"]["robot"])
+    if args.recovery:
+        results = [replay(args.folder, load_recovery(name, robot), args.threads) for name in args.recovery]
+    else:
+        results = [replay_run(args.folder, args.threads)]
+    table = Table("recovery", "exits", "survived", "re-entered", "median steps", title=str(args.folder))
+    for result in results:
+        shares = [str(Share(**result[key])) for key in ("survived", "reentered")]
+        steps = "-" if result["median_steps"] is None else f"{result['median_steps']:g}"
+        table.add_row(result["recovery"], f"{result['exits']:,}", *shares, steps)
+    show(results, table, args.json)
+    return 0
+
+
+def list_command(args: argparse.Namespace) -> int:
+    """Every robot's recoveries; the first is its default."""
+    facts = {name: provenance(name) for name in shipped()}
+    table = Table("robot", "recovery", "trained for", "falls in training", "survived resets", "sha256")
+    for robot in ROBOTS:
+        for name in known_recoveries(robot):
+            fact = facts.get(name)
+            row = (
+                [f"{fact['environment_steps']:,} steps", f"{fact['falls']:,}"] if fact else ["scripted", "-"]
+            )
+            row += (
+                [str(Share(**fact["grade"]["survived"])), shipped()[name]["sha256"][:12]]
+                if fact
+                else ["-", "-"]
+            )
+            table.add_row(robot, name, *row)
+    show({robot: {n: facts.get(n) for n in known_recoveries(robot)} for robot in ROBOTS}, table, args.json)
+    return 0
+
+
+def show(data: Any, table: Table, as_json: bool) -> None:
+    """JSON for programs, a table for people."""
+    if as_json:
+        print(json.dumps(data, indent=1))
+    else:
+        Console().print(table)

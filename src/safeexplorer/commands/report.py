@@ -1,0 +1,48 @@
+"""`safeexplorer report`."""
+
+from __future__ import annotations
+
+import argparse
+from pathlib import Path
+
+from rich.console import Console
+
+from safeexplorer.paper import ARTEFACTS
+from safeexplorer.paper.artefact import Protocol
+from safeexplorer.paper.drawing import draw
+from safeexplorer.paper.grid import Library, gather
+from safeexplorer.report.page import write_page
+from safeexplorer.runs.results import load_results
+
+
+def add_report(parser: argparse.ArgumentParser) -> None:
+    """`report RUNS...`."""
+    parser.add_argument(
+        "runs", type=Path, nargs="+", metavar="RUNS", help="run folders, result files, or folders of them"
+    )
+    parser.add_argument(
+        "--out", type=Path, default=Path("report.html"), help="the page (default: report.html)"
+    )
+    parser.add_argument("--title", default="Safe exploration: runs side by side", help="heading of the page")
+    parser.add_argument(
+        "--figures", type=Path, metavar="DIR", help="also draw the paper's figures, as PDF and PNG"
+    )
+    parser.set_defaults(run=report_command)
+
+
+def report_command(args: argparse.Namespace) -> int:
+    """Write the page, and the figures if asked to."""
+    console = Console(stderr=True)
+    results = load_results(args.runs)
+    if not results:
+        raise ValueError(f"no run in {', '.join(map(str, args.runs))}")
+    write_page(results, args.out, args.title)
+    size = args.out.stat().st_size / 1024
+    console.print(f"{args.out}: {len(results)} runs, {size:,.0f} kB", highlight=False, soft_wrap=True)
+    library = Library(results)
+    for artefact in ARTEFACTS.values() if args.figures else ():
+        grid = gather(artefact, library, Protocol())
+        if artefact.kind == "figure" and any(group.finished for group in grid.groups.values()):
+            paths = draw(grid, args.figures)
+            console.print(f"drawn: {', '.join(map(str, paths))}", highlight=False, soft_wrap=True)
+    return 0

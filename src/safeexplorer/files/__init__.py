@@ -1,0 +1,1 @@
+"""What lies on disk and on the screen: checkpoints, tables, locks, provenance, interruption, progress."""

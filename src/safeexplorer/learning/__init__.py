@@ -1,0 +1,1 @@
+"""The algorithm: the method table, segments, labels, loss and update."""

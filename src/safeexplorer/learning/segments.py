@@ -1,0 +1,53 @@
+"""Recovery segments: where each begins, how long it is, how it ended, and the value at its end."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import jax
+import jax.numpy as jnp
+
+from safeexplorer.acting.trajectory import Rollout, Segments
+
+
+def find_segments(rollout: Rollout, next_value: Any) -> Segments:
+    """One scan backwards through the rollout, all environments at once.
+
+    A segment is a maximal run of recovery steps within an episode. It failed if its last step
+    terminated. Otherwise it succeeded: it re-entered the region, or was cut by the time limit or the
+    end of the rollout, which counts as a tentative success that bootstraps from the next observation.
+    """
+    recovering, terminated = rollout.recovering, rollout.terminated
+    ended = terminated | rollout.truncated
+    open_before = jnp.concatenate([jnp.zeros_like(recovering[:1]), (recovering & ~ended)[:-1]])
+    start = recovering & ~open_before
+    goes_on = jnp.concatenate([(recovering[1:] & ~ended[:-1]), jnp.zeros_like(recovering[:1])])
+    last = recovering & ~goes_on
+    exit_value_here = jnp.where(terminated, rollout.task_reward, next_value)
+
+    def backwards(after, step):
+        last, recovering, terminated, exit_value_here = step
+        remaining, succeeded, exit_value = after
+        remaining = jnp.where(recovering, jnp.where(last, 1, remaining + 1), 0)
+        succeeded = recovering & jnp.where(last, ~terminated, succeeded)
+        exit_value = jnp.where(recovering, jnp.where(last, exit_value_here, exit_value), 0.0)
+        now = (remaining, succeeded, exit_value)
+        return now, now
+
+    width = recovering.shape[1]
+    nothing = (jnp.zeros(width, jnp.int32), jnp.zeros(width, bool), jnp.zeros(width, exit_value_here.dtype))
+    steps = (last, recovering, terminated, exit_value_here)
+    _, (remaining, succeeded, exit_value) = jax.lax.scan(backwards, nothing, steps, reverse=True)
+    return Segments(start, _whole_length(start, recovering, remaining), remaining, succeeded, exit_value)
+
+
+def _whole_length(start: Any, recovering: Any, remaining: Any) -> Any:
+    """Carry each segment's length, known at its first step, forward to all of its steps."""
+
+    def forwards(before, step):
+        start, recovering, remaining = step
+        length = jnp.where(recovering, jnp.where(start, remaining, before), 0)
+        return length, length
+
+    nothing = jnp.zeros(start.shape[1], remaining.dtype)
+    return jax.lax.scan(forwards, nothing, (start, recovering, remaining))[1]

@@ -1,0 +1,1 @@
+"""How a recovery is made and judged: soft actor-critic, grades, selection."""

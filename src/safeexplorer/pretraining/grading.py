@@ -1,0 +1,192 @@
+"""How good a recovery is: from randomised resets, and from the exits that a training run logged.
+
+Shares come with Wilson's 95% interval: with z = 1.96 and k successes of n,
+(k + z^2/2 +- z sqrt(k (n - k)/n + z^2/4)) / (n + z^2).
+"""
+
+from __future__ import annotations
+
+import json
+import math
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from safeexplorer import robots
+from safeexplorer.recovery.foreign import load_recovery
+from safeexplorer.recovery.protocol import CheckedRecovery
+from safeexplorer.robots.robot import Robot
+from safeexplorer.robots.simulation import Simulation
+from safeexplorer.runs.recording import exit_states, read_exits
+
+HORIZON = 250  # steps, the length of a recovery-training episode
+REPLAY_HORIZON = 1000
+FRACTIONS = (0.05, 0.1, 0.2, 0.3, 0.4, 0.5, 0.6, 0.7, 0.8, 0.9, 1.0)  # of d_max
+NEVER = -1
+Z = 1.959964
+
+
+class Share(NamedTuple):
+    """k of n, with Wilson's interval."""
+
+    count: int
+    total: int
+    low: float
+    high: float
+
+    @property
+    def value(self) -> float:
+        return self.count / self.total if self.total else math.nan
+
+    def __str__(self) -> str:
+        return f"{self.value:.3f} [{self.low:.3f}, {self.high:.3f}]" if self.total else "-"
+
+
+def share(happened: np.ndarray) -> Share:
+    """How often, of a bool array. Of nothing, nothing is known: [0, 1]."""
+    k, n = int(happened.sum()), len(happened)
+    if n == 0:
+        return Share(0, 0, 0.0, 1.0)
+    centre, spread = k + Z**2 / 2, Z * math.sqrt(k * (n - k) / n + Z**2 / 4)
+    low, high = (centre - spread) / (n + Z**2), (centre + spread) / (n + Z**2)
+    return Share(k, n, max(low, 0.0), min(high, 1.0))
+
+
+class Outcomes(NamedTuple):
+    """What became of R starts, for K radii."""
+
+    start: np.ndarray  # [R] D at the start
+    fell_at: np.ndarray  # [R] the step that fell, or NEVER
+    entered_at: np.ndarray  # [R, K] the first step after which D <= d, before any fall, or NEVER
+
+
+def follow(world: Simulation, recovery: CheckedRecovery, radii: np.ndarray, horizon: int) -> Outcomes:
+    """Let the recovery act from the present states, `horizon` steps or until each robot fell.
+
+    `radii` is [E, K]. The world must not truncate within the horizon.
+    """
+    observation, start = world.observe(), world.distance()
+    fell_at = np.full(world.num_envs, NEVER)
+    entered_at = np.full(radii.shape, NEVER)
+    for step in range(1, horizon + 1):
+        observation, _, terminated, _, info = world.step(recovery.act(observation))
+        up = fell_at == NEVER
+        fell_at[up & terminated] = step
+        up &= ~terminated
+        new = up[:, None] & (entered_at == NEVER) & (info["distance"][:, None] <= radii)
+        entered_at[new] = step
+        if not up.any():
+            break
+    return Outcomes(start, fell_at, entered_at)
+
+
+def grade(
+    robot: Robot,
+    recovery: CheckedRecovery,
+    resets: int = 2000,
+    seed: int = 0,
+    threads: int = 1,
+    batch: int = 250,
+) -> dict[str, Any]:
+    """Survival and re-entry from `resets` randomised resets: the numbers of one recovery, ready for JSON.
+
+    The starts depend on the seed and on `batch` alone: all recoveries are graded from the same ones.
+    """
+    radii = np.array([robot.initial_radius, *(fraction * robot.max_radius for fraction in FRACTIONS)])
+    parts = []
+    for first in range(0, resets, batch):
+        count = min(batch, resets - first)
+        world = Simulation(robot, count, flavour="recovery", threads=threads, max_episode_steps=HORIZON + 1)
+        world.reset(seed=seed + first)
+        parts.append(follow(world, recovery, np.tile(radii, (count, 1)), HORIZON))
+        world.close()
+    outcomes = Outcomes(*(np.concatenate(columns) for columns in zip(*parts, strict=True)))
+    return {
+        "robot": robot.name,
+        "recovery": recovery.name,
+        "sha256": recovery.digest,
+        "resets": resets,
+        "seed": seed,
+        "batch": batch,
+        "horizon": HORIZON,
+        "survived": share(outcomes.fell_at == NEVER)._asdict(),
+        "reentry": [reentry_row(robot, d, outcomes, k) for k, d in enumerate(radii)],
+    }
+
+
+def reentry_row(robot: Robot, radius: float, outcomes: Outcomes, k: int) -> dict[str, Any]:
+    """Entry into R(d) within the horizon: of all resets, of those that start outside, of the survivors."""
+    entered = outcomes.entered_at[:, k] != NEVER
+    outside, survived = outcomes.start > radius, outcomes.fell_at == NEVER
+    took = outcomes.entered_at[entered & outside, k]
+    return {
+        "radius": float(radius),
+        "fraction": float(radius / robot.max_radius),
+        "of_all": share(entered)._asdict(),
+        "of_outside": share(entered[outside])._asdict(),
+        "of_survivors": share(entered[survived])._asdict(),
+        "median_steps": float(np.median(took)) if len(took) else None,
+    }
+
+
+def replay_run(folder: Path, threads: int = 1) -> dict[str, Any]:
+    """Replay a run's own recovery from its exits and keep the result beside them, as `replay.json`."""
+    facts = json.loads((folder / "run.json").read_text())["settings"]
+    recovery = load_recovery(facts["recovery"], robots.get_robot(facts["robot"]))
+    result = replay(folder, recovery, threads)
+    temporary = folder / ".replay.json"
+    temporary.write_text(json.dumps(result, indent=1))
+    temporary.replace(folder / "replay.json")
+    return result
+
+
+def replay(folder: Path, recovery: CheckedRecovery, threads: int = 1, batch: int = 250) -> dict[str, Any]:
+    """The operational grade: from every logged first exit, at the radius in force, to re-entry or a fall.
+
+    An exit survives if no fall comes before re-entry; one that does neither within the horizon survives.
+    """
+    records = read_exits(folder)
+    entered_at, fell = replay_exits(records, recovery, threads, batch)
+    reentered = entered_at != NEVER
+    return {
+        "robot": recovery.robot,
+        "recovery": recovery.name,
+        "sha256": recovery.digest,
+        "exits": len(records),
+        "horizon": REPLAY_HORIZON,
+        "survived": share(~fell)._asdict(),
+        "reentered": share(reentered)._asdict(),
+        "median_steps": float(np.median(entered_at[reentered])) if reentered.any() else None,
+    }
+
+
+def replay_exits(
+    records: np.ndarray, recovery: CheckedRecovery, threads: int, batch: int
+) -> tuple[np.ndarray, np.ndarray]:
+    """When each exit re-entered (its step or NEVER), and whether it fell; a robot that is done takes the next exit."""
+    entered_at, fell = np.full(len(records), NEVER), np.zeros(len(records), bool)
+    count = min(batch, len(records))
+    if count == 0:
+        return entered_at, fell
+    world = robots.make(recovery.robot, count, threads=threads, max_episode_steps=2 * REPLAY_HORIZON)
+    exit_of, step = (
+        np.full(count, NEVER),
+        np.zeros(count, int),
+    )  # what each robot replays, and how long already
+    free, begun = np.arange(count), 0
+    while begun < len(records) or len(free) < count:
+        ids = free[: len(records) - begun]
+        exit_of[free], step[free] = NEVER, 0
+        exit_of[ids] = range(begun, begun + len(ids))
+        begun += len(ids)
+        world.set_state(exit_states(records[exit_of[ids]]), ids)
+        _, _, terminated, _, info = world.step(recovery.act(world.observe()))
+        step += 1
+        busy = exit_of != NEVER
+        entered = busy & ~terminated & (info["distance"] <= records["radius"][exit_of])
+        entered_at[exit_of[entered]] = step[entered]
+        fell[exit_of[busy & terminated]] = True
+        (free,) = np.nonzero(~busy | entered | terminated | (step == REPLAY_HORIZON))
+    world.close()
+    return entered_at, fell

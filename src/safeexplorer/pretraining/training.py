@@ -1,0 +1,108 @@
+"""A pre-training run on disk: advance, record, snapshot, save.
+
+The folder holds `run.json` (settings, versions), `metrics.csv`, `snapshots/<steps>.npz` (recovery files) and
+`checkpoints/` (learner, robots and replay memory). Starting a run again in its folder continues it.
+"""
+
+from __future__ import annotations
+
+import json
+import time
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import jax
+
+from safeexplorer import robots
+from safeexplorer.files.checkpoint import exclusive, load_latest, save_checkpoint
+from safeexplorer.files.interruption import Stopped, stop_requests
+from safeexplorer.files.provenance import provenance
+from safeexplorer.pretraining.settings import RecoverySettings, difference
+from safeexplorer.pretraining.trainer import METRICS, Trainer
+from safeexplorer.recovery.actor import save_actor
+from safeexplorer.runs.recording import Table
+
+Watch = Callable[[Trainer, dict[str, Any]], None]
+
+
+def train_recovery(
+    settings: RecoverySettings,
+    folder: Path,
+    *,
+    threads: int = 1,
+    checkpoint_every: int = 500_000,
+    max_seconds: float = float("inf"),
+    watch: Watch = lambda trainer, row: None,
+) -> Trainer:
+    """Train to the end, from the start or from the last checkpoint in `folder`.
+
+    SIGTERM, SIGINT and the wall-clock limit finish the step in hand, save and raise `Stopped`. What is not in
+    `settings` has no influence on the result.
+    """
+    end = time.monotonic() + max_seconds
+    with exclusive(folder), stop_requests() as asked_to_stop:
+        trainer, metrics = open_run(settings, folder, threads)
+        try:
+            while trainer.steps < settings.steps:
+                trainer.advance()
+                if passed(trainer, settings.record_every):
+                    row = trainer.metrics()
+                    metrics.append(row)
+                    watch(trainer, row)
+                stop = asked_to_stop.is_set() or time.monotonic() > end
+                if passed(trainer, settings.snapshot_every) or trainer.steps >= settings.steps or stop:
+                    snapshot(trainer, folder)
+                if passed(trainer, checkpoint_every) or trainer.steps >= settings.steps or stop:
+                    save(trainer, folder, metrics)
+                if stop and trainer.steps < settings.steps:
+                    raise Stopped(
+                        f"stopped after {trainer.steps:,} of {settings.steps:,} steps; saved in {folder}"
+                    )
+        finally:
+            metrics.close()
+            trainer.world.close()
+    return trainer
+
+
+def passed(trainer: Trainer, every: int) -> bool:
+    """Did the last step batch reach or pass a multiple of `every` environment steps?"""
+    return trainer.steps // every > (trainer.steps - trainer.world.num_envs) // every
+
+
+def open_run(settings: RecoverySettings, folder: Path, threads: int) -> tuple[Trainer, Table]:
+    """A new run, or the one in `folder` as its last whole checkpoint left it."""
+    world = robots.make(settings.robot, settings.num_envs, flavour=settings.flavour, threads=threads)
+    trainer = Trainer(world, settings)
+    found = load_latest(folder / "checkpoints")
+    if found is None:
+        facts = {
+            "settings": settings.as_dict(),
+            "provenance": provenance(),
+            "device": jax.devices()[0].device_kind,
+        }
+        (folder / "run.json").write_text(json.dumps(facts, indent=1))
+        return trainer, Table(folder / "metrics.csv", METRICS)
+    arrays, state = found
+    changed = difference(state["settings"], settings)
+    if changed:
+        raise ValueError(f"{folder} was started with other settings: " + "; ".join(changed))
+    trainer.set_state(arrays, state["counters"])
+    return trainer, Table(folder / "metrics.csv", METRICS, state["metrics_offset"])
+
+
+def snapshot(trainer: Trainer, folder: Path) -> Path:
+    """The present actor as a recovery file."""
+    path = folder / "snapshots" / f"{trainer.steps:010d}.npz"
+    path.parent.mkdir(exist_ok=True)
+    facts = trainer.provenance() | {"versions": json.loads((folder / "run.json").read_text())["provenance"]}
+    save_actor(path, jax.device_get(trainer.learner.actor), trainer.low, trainer.high, facts)
+    return path
+
+
+def save(trainer: Trainer, folder: Path, metrics: Table) -> None:
+    """A checkpoint from which the run continues bit for bit."""
+    arrays, counters = trainer.get_state()
+    offset = metrics.offset()
+    state = {"settings": trainer.settings.as_dict(), "counters": counters, "metrics_offset": offset}
+    save_checkpoint(folder / "checkpoints", trainer.steps, arrays, state)

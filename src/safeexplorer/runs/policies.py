@@ -1,0 +1,82 @@
+"""A policy from where it is kept: a run folder, or an `.npz` of its weights by path."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from pathlib import Path
+
+import numpy as np
+
+from safeexplorer import robots
+from safeexplorer.acting.networks import Layers, Params
+from safeexplorer.acting.policy import Sizes
+from safeexplorer.files.checkpoint import load_latest, under, unflatten_like
+from safeexplorer.learning.learners import make_learner
+from safeexplorer.runs.settings import Settings
+
+LAYOUT = "actor/<i>/weight [in, out], actor/<i>/bias [out], log_std [m], critic/<i>/weight, critic/<i>/bias"
+
+
+def load_policy(folder: Path, settings: Settings) -> tuple[Params, int]:
+    """The newest parameters of a run, and the update that made them."""
+    found = load_latest(folder / "checkpoints")
+    if found is None:
+        raise ValueError(f"{folder} has no checkpoint yet")
+    arrays, state = found
+    robot = robots.get_robot(settings.robot)
+    sizes = Sizes(robot.observation_size, robot.action_size)
+    learner = make_learner(settings, np.random.default_rng(0), sizes)
+    learner.set_state(unflatten_like(learner.get_state(), under("learner/", arrays)))
+    return learner.params, state["update"]
+
+
+def policy_from_arrays(arrays: Mapping[str, np.ndarray], where: str) -> Params:
+    """Actor, log standard deviation and critic from their flattened arrays; `where` begins every error."""
+    params = {
+        "actor": _layers(arrays, "actor", where),
+        "log_std": _numbers(arrays, "log_std", where),
+        "critic": _layers(arrays, "critic", where),
+    }
+    actions, log_std = params["actor"][-1]["bias"].shape, params["log_std"].shape
+    if log_std != actions:
+        raise ValueError(f"{where}: log_std has shape {log_std}; expected {actions}, as the actor's output")
+    seen, read = (params[name][0]["weight"].shape[0] for name in ("actor", "critic"))
+    if seen != read:
+        raise ValueError(f"{where}: critic/0/weight reads {read} numbers; expected {seen}, as the actor's")
+    heads = params["critic"][-1]["bias"].shape[0]
+    if heads not in (1, 2):
+        raise ValueError(f"{where}: the critic has {heads} outputs; expected 1, or 2 for one per side")
+    return params
+
+
+def policy_sizes(params: Params) -> tuple[int, int]:
+    """How many numbers a policy observes and how many it acts with."""
+    return params["actor"][0]["weight"].shape[0], params["log_std"].shape[0]
+
+
+def _layers(arrays: Mapping[str, np.ndarray], network: str, where: str) -> Layers:
+    """Layers 0, 1, ... of one network; each reads what the one before gives."""
+    count = sum(name.startswith(f"{network}/") and name.endswith("/weight") for name in arrays)
+    layers: Layers = []
+    for i in range(max(count, 1)):
+        weight, bias = (_numbers(arrays, f"{network}/{i}/{part}", where) for part in ("weight", "bias"))
+        if weight.ndim != 2 or (layers and weight.shape[0] != len(layers[-1]["bias"])):
+            before = len(layers[-1]["bias"]) if layers else "in"
+            raise ValueError(
+                f"{where}: {network}/{i}/weight has shape {weight.shape}; expected [{before}, out]"
+            )
+        if bias.shape != weight.shape[1:]:
+            raise ValueError(
+                f"{where}: {network}/{i}/bias has shape {bias.shape}; expected {weight.shape[1:]}"
+            )
+        layers.append({"weight": weight, "bias": bias})
+    return layers
+
+
+def _numbers(arrays: Mapping[str, np.ndarray], name: str, where: str) -> np.ndarray:
+    if name not in arrays:
+        raise ValueError(f"{where}: there is no array {name}; a policy is {LAYOUT}")
+    array = arrays[name]
+    if array.dtype.kind not in "fiu" or not np.isfinite(array).all():
+        raise ValueError(f"{where}: {name} ({array.dtype}) holds something else; expected finite numbers")
+    return array.astype(np.float32)

@@ -1,0 +1,96 @@
+"""The record of one run: which tables it writes, with which columns, and where each stands."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from safeexplorer.acting.accounting import Counts, Episode
+from safeexplorer.acting.evaluation import Evaluation
+from safeexplorer.acting.trajectory import Rollout
+from safeexplorer.learning import diagnostics
+from safeexplorer.runs.recording import BlackBox, ExitLog, Table
+from safeexplorer.runs.settings import Settings
+from safeexplorer.runs.world import World
+
+LEARNER_COLUMNS = [
+    "recovery_rate",
+    "segments",
+    "segment_length",
+    "segment_success",
+    "policy_loss",
+    "value_loss",
+    "compat_loss",
+    "gradient_policy",
+    "gradient_value",
+    "gradient_compat",
+    "approx_kl",
+    "clip_share",
+    "entropy",
+    "explained_variance",
+    *diagnostics.COLUMNS,
+]
+METRIC_COLUMNS = [
+    *("update", "steps", "radius", "learning_rate", "return_mean", "return_trailing"),
+    *Counts._fields,
+    "open",
+    *LEARNER_COLUMNS,
+]
+EVALUATION_COLUMNS = ["update", "steps", "deterministic", "mixed_return", *Evaluation._fields, "gap"]
+
+
+class RunRecord:
+    """A row per update, per episode and per evaluation; the states of first exits; the seconds before falls.
+
+    `offsets` cuts each file back to where a checkpoint left it; without, all begin anew.
+    """
+
+    def __init__(
+        self,
+        folder: Path,
+        settings: Settings,
+        world: World,
+        learner_columns: Sequence[str],
+        offsets: dict[str, int],
+    ):
+        def table(name: str, columns: list[str]) -> Table:
+            return Table(folder / f"{name}.csv", columns, offsets.get(name, 0))
+
+        self.metrics = table("metrics", [*METRIC_COLUMNS, *learner_columns])
+        self.episodes = table("episodes", list(Episode._fields))
+        self.evaluations = table("evaluations", EVALUATION_COLUMNS)
+        self.exits = ExitLog(folder, world.env, settings.exits_per_update, offsets.get("exits", 0))
+        self.black_box = BlackBox(
+            folder / "falls", world.env, world.sizes.action, settings.rollout_steps, settings.falls_kept
+        )
+        self._files = {
+            "metrics": self.metrics,
+            "episodes": self.episodes,
+            "evaluations": self.evaluations,
+            "exits": self.exits,
+        }
+
+    def add_update(
+        self,
+        row: dict[str, Any],
+        episodes: list[Episode],
+        rollout: Rollout,
+        distances: np.ndarray,
+    ) -> None:
+        """What happened in one update."""
+        self.exits.finish()
+        self.black_box.finish(rollout, distances, episodes, row["radius"])
+        self.metrics.append(row)
+        self.episodes.append(*(e._asdict() | {"fell": int(e.fell)} for e in episodes))
+
+    def offsets(self) -> dict[str, int]:
+        """The length of every file, safely on disk."""
+        return {name: file.offset() for name, file in self._files.items()}
+
+    def close(self) -> None:
+        """Close every file."""
+        for file in self._files.values():
+            file.close()

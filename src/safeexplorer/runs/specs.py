@@ -1,0 +1,124 @@
+"""A run is a value: the settings that shape its numbers name it, and equal runs share one folder."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from dataclasses import dataclass, fields
+from functools import cache, cached_property
+from pathlib import Path
+from typing import Any
+
+from safeexplorer.learning.methods import CONSTRAINED, get_method
+from safeexplorer.runs.settings import Settings, from_dict
+
+# Settings that say how a run is watched or executed; the training is the same whatever they are.
+OBSERVERS = ("threads", "checkpoint_every", "falls_kept", "eval_every", "eval_episodes")
+REGION = ("schedule", "initial_radius", "max_radius", "fraction")
+RECOVERY = ("recovery", "intervention", *REGION, "handoff", "sampled_recovery")
+IMITATION = ("lambda_compat", "per_segment")
+CONSTRAINT = ("cost", "cost_limit", "target_kl", "multiplier_start", "multiplier_rate")
+
+
+def unread(settings: Settings) -> set[str]:
+    """Settings that this run never reads: PPO has no radius, a run without a gate no weight for it."""
+    method = settings.method_row()
+    idle = set(OBSERVERS)
+    if not method.intervenes:
+        idle |= set(RECOVERY)
+    if settings.method not in CONSTRAINED:
+        idle |= set(CONSTRAINT)
+    else:
+        idle.add("min_log_std")
+        if settings.cost == "region":
+            idle.discard("max_radius")
+    if method.gate == "off":
+        idle |= set(IMITATION)
+    if not method.analytic_value:
+        idle.add("analytic_samples")
+    if method.importance_cap is None:
+        idle.add("importance_cap")
+    if get_method(settings.method).sampled_recovery:
+        idle.add("sampled_recovery")
+    if settings.intervention == "jump_start":
+        idle |= set(REGION)
+    else:
+        idle.add("handoff")
+    idle.add("initial_radius" if settings.schedule == "constant" else "fraction")
+    return idle
+
+
+@cache
+def own_settings(robot: str, method: str) -> dict[str, Any]:
+    """What a run of this method on this robot has if nothing is said."""
+    return Settings(robot=robot, method=method).resolved().as_dict()
+
+
+def without_effect(settings: Settings) -> list[str]:
+    """What was set otherwise than the robot's and the method's own, although this run never reads it."""
+    own, values = own_settings(settings.robot, settings.method), settings.as_dict()
+    idle = unread(settings) - set(OBSERVERS)
+    return [name for name, value in values.items() if name in idle and value != own[name]]
+
+
+@dataclass(frozen=True)
+class RunSpec:
+    """A run before it is run: settings with everything filled in."""
+
+    settings: Settings
+
+    @cached_property
+    def identity(self) -> dict[str, Any]:
+        """What shapes the numbers and is not the robot's or the method's own, so that a new setting renames no run."""
+        s = self.settings
+        own, idle = own_settings(s.robot, s.method), unread(s)
+        named = {name: getattr(s, name) for name in ("robot", "method", "seed", "steps")}
+        changed = {k: v for k, v in s.as_dict().items() if k not in idle and v != own[k]}
+        return named | changed
+
+    @cached_property
+    def key(self) -> str:
+        """SHA-256 of the identity as canonical JSON."""
+        text = json.dumps(self.identity, sort_keys=True, separators=(",", ":"), allow_nan=False)
+        return hashlib.sha256(text.encode()).hexdigest()
+
+    @property
+    def name(self) -> str:
+        """Readable, and unique by the hash at its end: the name of the run's folder."""
+        s = self.settings
+        return f"{s.robot}-{s.method}-seed{s.seed}-{self.key[:10]}"
+
+    @property
+    def label(self) -> str:
+        """For people: what differs from the robot's and the method's own settings."""
+        s = self.settings
+        usual = own_settings(s.robot, s.method)["steps"] == s.steps
+        named = {"robot", "method", "seed"} | ({"steps"} if usual else set())
+        changed = [f"{k}={v}" for k, v in self.identity.items() if k not in named]
+        return " ".join([s.robot, s.method, f"seed {s.seed}", *changed])
+
+
+def run_spec(settings: Settings) -> RunSpec:
+    """The specification of a run with these settings."""
+    return RunSpec(settings.resolved())
+
+
+def spec_from_dict(values: dict[str, Any]) -> RunSpec:
+    """The specification of a recorded run; a run of an older release may lack newer settings."""
+    return RunSpec(from_dict(values).resolved())
+
+
+def command_words(settings: Settings, folder: Path) -> list[str]:
+    """The words after `safeexplorer` that run these settings: every setting that is not the default."""
+    words = ["train", settings.robot]
+    for f in fields(Settings):
+        value, option = getattr(settings, f.name), f.name.replace("_", "-")
+        if f.name == "robot" or value == f.default:
+            continue
+        if isinstance(value, bool):
+            words.append(f"--{option}" if value else f"--no-{option}")
+        elif isinstance(value, tuple):
+            words += [f"--{option}", *map(str, value)]
+        else:
+            words += [f"--{option}", str(value)]
+    return [*words, "--out", str(folder)]

@@ -1,0 +1,202 @@
+"""What a run is run on, beyond its numbers: the robots, the recovery and who acts when."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+from typing import Any
+
+from gymnasium.vector import VectorEnv
+
+from safeexplorer import robots
+from safeexplorer.acting.collector import Collector
+from safeexplorer.acting.interventions import (
+    Intervention,
+    JumpStart,
+    NoIntervention,
+    ReportedTakeovers,
+    SafeRegion,
+)
+from safeexplorer.acting.policy import Sizes
+from safeexplorer.acting.schedules import linear, make_schedule
+from safeexplorer.adapters.environments import Environments, sizes_of, vectorise
+from safeexplorer.learning.methods import CONSTRAINED, METHODS
+from safeexplorer.realtime import RobotCollector, RobotLoop
+from safeexplorer.recovery import CheckedRecovery, as_recovery, interface_between, load_recovery
+from safeexplorer.robots import ROBOTS
+from safeexplorer.robots.simulation import Simulation
+from safeexplorer.runs.settings import Settings
+
+
+@dataclass
+class World:
+    """A built-in robot's (`robot_world`) or the caller's own."""
+
+    env: VectorEnv  # same-step resets, rows of float actions, `distance` in its info
+    intervention: Intervention
+    recovery: CheckedRecovery | None
+    evaluation_env: VectorEnv | None = None
+    make_collector: Callable[..., Any] = Collector
+    begin: Callable[[Any], None] = lambda run: None  # called with the `Training` before its first update
+    finish: Callable[[], None] = lambda: None  # and after its last one, whatever happened
+
+    @property
+    def sizes(self) -> Sizes:
+        """Of observation and action."""
+        return sizes_of(self.env.single_observation_space, self.env.single_action_space)
+
+
+def robot_world(settings: Settings) -> World:
+    """A built-in robot with everything as the settings say."""
+    env = robots.make(
+        settings.robot, settings.num_envs, threads=settings.threads, action_noise=settings.action_noise
+    )
+    intervenes = settings.method_row().intervenes
+    return World(
+        env=env,
+        intervention=make_intervention(settings),
+        recovery=load_recovery(settings.recovery, env.robot) if intervenes else None,
+        evaluation_env=robots.make(settings.robot, settings.eval_episodes) if settings.eval_every else None,
+    )
+
+
+def make_intervention(settings: Settings) -> Intervention:
+    """Who acts when, from the settings."""
+    if not settings.method_row().intervenes:
+        return NoIntervention()
+    if settings.intervention == "jump_start":
+        return JumpStart(linear(settings.handoff, -settings.handoff))
+    return SafeRegion(
+        make_schedule(settings.schedule, settings.initial_radius, settings.max_radius, settings.fraction)
+    )
+
+
+def physical_world(loop: RobotLoop, rollout_steps: int) -> World:
+    """One physical robot: the learner is compiled before the loop is armed, and the loop disarmed afterwards."""
+    collector = RobotCollector(loop, rollout_steps)
+    held_before = False
+
+    def begin(run: Any) -> None:
+        nonlocal held_before
+        held_before = loop.armed
+        run.rehearse(collector.blank())
+        if not held_before:
+            collector.arm(run.params)
+
+    def finish() -> None:
+        if not held_before:
+            loop.disarm()
+
+    return World(
+        env=collector,
+        intervention=loop.pilot.intervention,
+        recovery=None,  # the loop's own
+        make_collector=lambda *_, **__: collector,
+        begin=begin,
+        finish=finish,
+    )
+
+
+# -- from what a caller of the class gives -----------------------------------------------------------------
+
+
+def robot_of(env: Any) -> tuple[str | None, Any]:
+    """The built-in robot that `env` names, if it does, and what is left of `env` then."""
+    if isinstance(env, Simulation):
+        return env.robot.name, env
+    for robot in ROBOTS.values():
+        if env in (robot.name, robot.env_id):
+            return robot.name, None
+    return None, env
+
+
+def judging_env(env: Any, episodes: int, intervention: Intervention) -> VectorEnv:
+    """Environments to judge a policy in: as many copies of an id as there are to be episodes."""
+    robot, env = robot_of(env)
+    if robot is not None:
+        return robots.make(robot, episodes) if env is None else env
+    return Environments(vectorise(env, episodes), getattr(intervention, "distance", None))
+
+
+def make_world(
+    settings: Settings, env: Any, recovery: Any, intervention: Intervention | None, eval_env: Any
+) -> World:
+    """From what the caller gave; what was left out of a built-in robot is the robot's own."""
+    if isinstance(env, RobotLoop):
+        return loop_world(settings, env, recovery, intervention)
+    if settings.robot is None:
+        return own_world(settings, env, recovery, intervention, eval_env)
+    world = robot_world(settings.resolved())
+    if isinstance(env, VectorEnv):
+        world.env = env
+    if settings.method_row().intervenes:
+        world.intervention = intervention or world.intervention
+        if recovery is not None:
+            world.recovery = load_recovery(recovery, world.env.robot)
+    return world
+
+
+def loop_world(
+    settings: Settings, loop: RobotLoop, recovery: Any, intervention: Intervention | None
+) -> World:
+    """A physical robot, whose loop holds the recovery and knows where the policy may act."""
+    if recovery is not None or intervention is not None:
+        raise ValueError("recovery and region belong to the RobotLoop; allowed here: neither")
+    method = settings.method_row()
+    if not method.intervenes or method.sampled_recovery:
+        allowed = [m.name for m in METHODS.values() if m.intervenes and not m.sampled_recovery]
+        raise ValueError(f"method is {method.name!r}; allowed on a physical robot: {', '.join(allowed)}")
+    one = replace(settings, num_envs=1, steps=settings.steps or 2**40).resolved()
+    return physical_world(loop, one.rollout_steps)
+
+
+def own_world(
+    settings: Settings, env: Any, recovery: Any, intervention: Intervention | None, eval_env: Any
+) -> World:
+    """An environment of the caller's own."""
+    distance = getattr(intervention, "distance", None)
+    vector = Environments(vectorise(env, settings.num_envs), distance)
+    if settings.eval_every and eval_env is None and not isinstance(env, str):
+        raise ValueError(f"eval_every is {settings.eval_every}; allowed without an eval_env: 0")
+    judge = None
+    if settings.eval_every:
+        judge = judging_env(env if eval_env is None else eval_env, settings.eval_episodes, intervention)
+    method = settings.method_row()
+    if not method.intervenes:
+        return World(vector, NoIntervention(), None, judge)
+    if intervention is None:
+        raise ValueError(
+            f"method {method.name!r} needs to know where the policy acts: region=SafeRegion(...) or intervention=..."
+        )
+    if recovery is None and not isinstance(intervention, ReportedTakeovers):
+        raise ValueError(
+            f"method {method.name!r} needs a recovery; allowed: a callable, an SB3 model, an .onnx file"
+        )
+    interface = interface_between(
+        "the environment", vector.single_observation_space, vector.single_action_space
+    )
+    checked = None if recovery is None else as_recovery(recovery, interface)
+    return World(vector, intervention, checked, judge)
+
+
+def check_fit(settings: Settings, world: World) -> None:
+    """Refuse what this world cannot do."""
+    recovery, method = world.recovery, settings.method_row()
+    if method.sampled_recovery and recovery is not None and not recovery.has_density:
+        raise ValueError(
+            f"recovery is {recovery.name!r}, which has no density; method {settings.method!r} samples from one"
+        )
+    if settings.method in CONSTRAINED and world.sizes.choices:
+        raise ValueError(
+            f"method is {settings.method!r}; allowed with discrete actions: {', '.join(METHODS)}"
+        )
+    if settings.method in CONSTRAINED and getattr(world.env, "waiting", None) is not None:
+        raise ValueError(
+            f"method is {settings.method!r}, which passes over no steps; the environment spends steps on resets: "
+            "make it reset within the step that ends an episode (AutoresetMode.SAME_STEP)"
+        )
+    if settings.robot is None:
+        for name in ("analytic_samples", "action_noise"):
+            value, default = getattr(settings, name), getattr(Settings, name)
+            if value != default:
+                raise ValueError(f"{name} is {value}; allowed with an environment of your own: {default}")

@@ -1,0 +1,212 @@
+"""Environments of others: the three autoreset modes, where the distance comes from, repeated episodes."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from gymnasium.spaces import Box, Dict
+from gymnasium.vector import AutoresetMode, SyncVectorEnv
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from toys import Choice, Drift, Stepper, far, pull_back
+
+from safeexplorer.acting.accounting import Ledger
+from safeexplorer.acting.collector import Collector
+from safeexplorer.acting.interventions import SafeRegion
+from safeexplorer.acting.networks import init_actor_critic
+from safeexplorer.adapters.environments import Environments, sizes_of, vectorise
+from safeexplorer.learning.labelling import label
+from safeexplorer.learning.learner import appraise
+from safeexplorer.learning.methods import METHODS
+from safeexplorer.learning.segments import find_segments
+from safeexplorer.recovery import CheckedRecovery, Interface
+
+ONE = np.ones(1, np.float32)
+RECOVERY = CheckedRecovery(pull_back, Interface("toy", 2, -ONE, ONE), "pull back")
+PARAMS = init_actor_critic(np.random.default_rng(0), 2, 1, (4,))
+
+
+def drifting(mode: AutoresetMode, count: int, limit: int, distance=far) -> Environments:
+    env = SyncVectorEnv([lambda: Drift(limit)] * count, autoreset_mode=mode)
+    return Environments(env, distance)
+
+
+def collect(env: Environments, seed: int, rollouts: int = 2):
+    collector = Collector(env, RECOVERY, SafeRegion(0.5), 25)
+    collector.reset(seed)
+    rng = np.random.default_rng(seed)
+    return [
+        [x if x is None else x.copy() for x in collector.collect(PARAMS, 0.0, rng)] for _ in range(rollouts)
+    ]
+
+
+@settings(max_examples=10, deadline=None)
+@given(seed=st.integers(0, 2**32), count=st.integers(1, 4), limit=st.integers(1, 30))
+def test_the_three_autoreset_modes_give_equal_rollouts_and_segments(seed, count, limit):
+    rollouts = [collect(drifting(mode, count, limit), seed) for mode in AutoresetMode]
+    for other in rollouts[1:]:
+        for mine, theirs in zip(rollouts[0], other, strict=True):
+            for a, b in zip(mine, theirs, strict=True):
+                np.testing.assert_array_equal(a, b)
+            segments = [find_segments(_rollout(r), np.zeros_like(r[4])) for r in (mine, theirs)]
+            for a, b in zip(*segments, strict=True):
+                np.testing.assert_array_equal(a, b)
+
+
+def _rollout(fields):
+    from safeexplorer.acting.trajectory import Rollout
+
+    return Rollout(*fields)
+
+
+def test_no_step_is_spent_on_a_reset_and_the_last_observation_is_kept():
+    env = drifting(AutoresetMode.NEXT_STEP, 1, limit=3)
+    env.reset(seed=0)
+    lengths = []
+    for t in range(9):
+        observation, _, _, truncated, info = env.step(np.zeros((1, 1)))
+        if truncated[0]:
+            lengths.append(t)
+            assert info["final_obs"][0, 1] == 1.0  # t / limit of the finished episode
+            assert observation[0, 1] == 0.0  # and of the new one
+    assert lengths == [2, 5, 8]
+
+
+@pytest.mark.parametrize("mode", list(AutoresetMode))
+@pytest.mark.parametrize("source", [far, "gap"])
+def test_the_distance_may_be_a_function_or_a_key_of_info(mode, source):
+    env = drifting(mode, 2, limit=4, distance=source)
+    observation, info = env.reset(seed=1)
+    for _ in range(10):
+        np.testing.assert_allclose(info["distance"], np.abs(observation[:, 0]), rtol=1e-6)
+        observation, _, _, _, info = env.step(np.ones((2, 1)))
+        if "final_info" in info:
+            ended = info["_final_obs"]
+            last = np.abs(info["final_obs"][:, 0])
+            np.testing.assert_allclose(info["final_info"]["distance"][ended], last[ended], rtol=1e-6)
+
+
+def test_the_distance_may_be_the_environments_own_method():
+    env = drifting(AutoresetMode.DISABLED, 2, limit=4, distance="distance")
+    observation, info = env.reset(seed=1)
+    for _ in range(10):
+        np.testing.assert_allclose(info["distance"], np.abs(observation[:, 0]), rtol=1e-6)
+        observation, _, _, _, info = env.step(np.ones((2, 1)))
+
+
+def test_a_method_that_cannot_be_asked_in_time_is_refused():
+    with pytest.raises(ValueError, match="same-step environment cannot be asked"):
+        drifting(AutoresetMode.SAME_STEP, 2, limit=4, distance="distance").reset(seed=1)
+
+
+def test_an_unknown_distance_is_an_error_that_names_the_keys_of_info():
+    with pytest.raises(ValueError, match=r"distance is 'far'; .*gap"):
+        drifting(AutoresetMode.DISABLED, 2, limit=4, distance="far").reset(seed=1)
+
+
+def test_an_undeclared_autoreset_mode_is_an_error_that_names_the_three():
+    env = SyncVectorEnv([Drift])
+    env.metadata = {}
+    with pytest.raises(
+        ValueError, match=r"autoreset_mode'\] is None; allowed: .*NEXT_STEP.*SAME_STEP.*DISABLED"
+    ):
+        Environments(env)
+
+
+def test_an_environment_that_resets_more_than_it_was_asked_to_is_refused():
+    class Careless(SyncVectorEnv):
+        def reset(self, *, seed=None, options=None):
+            return super().reset(seed=seed)
+
+    env = Environments(Careless([lambda: Drift(2), lambda: Drift(5)], autoreset_mode=AutoresetMode.DISABLED))
+    env.reset(seed=0)
+    with pytest.raises(ValueError, match="reset_mask"):
+        for _ in range(3):
+            env.step(np.zeros((2, 1)))
+
+
+def test_observations_that_are_not_finite_stop_the_run():
+    class Broken(Drift):
+        def _look(self):
+            return np.array([np.nan if self.t == 2 else 0.0, 0.0], np.float32)
+
+    env = Environments(vectorise([Broken, Broken], 2))
+    env.reset(seed=0)
+    env.step(np.zeros((2, 1)))
+    with pytest.raises(FloatingPointError, match=r"not finite, robots \[0, 1\]"):
+        env.step(np.zeros((2, 1)))
+
+
+def test_choices_are_sent_with_the_offset_of_their_space():
+    sent = []
+
+    class Listening(Choice):
+        def push(self, action):
+            sent.append(int(action))
+            return super().push(action)
+
+    env = Environments(vectorise([Listening], 1))
+    env.reset(seed=0)
+    for choice in range(3):
+        env.step(np.array([[choice]], np.float32))
+    assert sent == [5, 6, 7]
+    assert env.sizes == (2, 1, 3)
+
+
+def test_a_dict_observation_is_refused_with_what_to_wrap():
+    space = Dict({"x": Box(-1, 1, (2,))})
+    with pytest.raises(ValueError, match="FlattenObservation"):
+        sizes_of(space, Box(-1, 1, (1,)))
+
+
+@pytest.mark.parametrize("bad", [3, [], object()])
+def test_what_is_no_environment_is_refused_by_name(bad):
+    with pytest.raises(ValueError, match="allowed: an id"):
+        vectorise(bad, 2)
+
+
+@pytest.mark.parametrize("mode", [AutoresetMode.NEXT_STEP, AutoresetMode.DISABLED])
+def test_episodes_in_hand_are_repeated_exactly_from_a_saved_state(mode):
+    env, other = (drifting(mode, 3, limit=7) for _ in range(2))
+    env.reset(seed=5), other.reset(seed=0)
+    push = np.random.default_rng(0).uniform(-1, 1, (40, 3, 1))
+    for t in range(17):
+        env.step(push[t])
+    assert other.set_state({name: array.copy() for name, array in env.get_state().items()})
+    for t in range(17, 40):
+        for a, b in zip(env.step(push[t])[:4], other.step(push[t])[:4], strict=True):
+            np.testing.assert_array_equal(a, b)
+
+
+def test_an_environment_that_is_not_deterministic_is_found_out_when_repeated():
+    class Forgetful(Drift):
+        def step(self, action):
+            self.x += 1e-3 * np.random.default_rng().standard_normal()
+            return super().step(action)
+
+    env, other = (Environments(vectorise([Forgetful], 1)) for _ in range(2))
+    env.reset(seed=5)
+    env.step(np.zeros((1, 1)))
+    assert not other.set_state(env.get_state())
+
+
+def test_steps_that_only_reset_a_robot_are_passed_over_and_nothing_else_is():
+    collector = Collector(Environments(Stepper(), far), RECOVERY, SafeRegion(0.35), 24)
+    collector.reset(0)
+    rollout = collector.collect(PARAMS, 0.0, np.random.default_rng(0))
+    t = np.rint(rollout.observation[..., 0] * 10).astype(int)
+    np.testing.assert_array_equal(rollout.idle, t == Stepper.lengths)
+    np.testing.assert_array_equal(rollout.recovering, (t > 3) & ~rollout.idle)
+    np.testing.assert_array_equal(rollout.task_reward, np.where(rollout.idle, 0.0, 1.0))
+    ledger = Ledger(2)
+    episodes = ledger.add(rollout, 1)
+    ledger.reconcile(48)
+    assert {(e.robot, e.length, e.total_return) for e in episodes} == {(0, 3, 3.0), (1, 5, 5.0)}
+    assert ledger.idle == rollout.idle.sum() == 6 + 4
+    batch, _ = label(rollout, appraise(PARAMS, rollout, rollout.action), METHODS["unmasked"], (0.9, 0.95))
+    for weight in (batch.policy_weight, batch.value_weight):
+        np.testing.assert_array_equal(weight, ~rollout.idle)
+    # Three steps of reward 1 and a fall: the last is worth 1 - V whatever follows the reset.
+    last = rollout.terminated & ~rollout.idle
+    value = np.asarray(appraise(PARAMS, rollout, rollout.action).value)
+    np.testing.assert_allclose(batch.advantage[last], 1.0 - value[last], rtol=1e-5)

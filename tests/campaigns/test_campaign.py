@@ -1,0 +1,258 @@
+"""Campaigns: the rules of trying again, and eight real runs that are killed at random."""
+
+from __future__ import annotations
+
+import json
+import os
+import random
+import signal
+import subprocess
+import sys
+import time
+from collections import deque
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+
+import pytest
+from same_run import assert_same_run
+
+from safeexplorer.campaigns import Campaign, make_engine, make_jobs
+from safeexplorer.campaigns.campaign import ATTEMPTS, Outcome
+from safeexplorer.campaigns.local import LocalEngine
+from safeexplorer.campaigns.overview import Overview, last_row
+from safeexplorer.files.checkpoint import exclusive, is_held
+from safeexplorer.runs.recording import read_table
+from safeexplorer.runs.results import load_results
+from safeexplorer.runs.settings import Settings
+from safeexplorer.runs.specs import run_spec
+
+SPECS = [run_spec(Settings(seed=seed)) for seed in (1, 2, 3)]
+
+
+@dataclass
+class Script:
+    """An engine that plays a script: per seed, what each attempt does to the folder and how it ends."""
+
+    acts: dict[int, deque]
+    slots: int | None = 2
+    most: int = 0
+    running: set = field(default_factory=set)
+    starts: list = field(default_factory=list)
+
+    def start(self, spec, folder):
+        self.starts.append(spec.settings.seed)
+        self.running.add(spec.key)
+        self.most = max(self.most, len(self.running))
+        act, outcome = self.acts[spec.settings.seed].popleft()
+        act(folder)
+        return spec.key, outcome
+
+    def outcome(self, handle):
+        self.running.discard(handle[0])
+        return handle[1]
+
+    def stop(self, handle):
+        pass
+
+    def close(self):
+        pass
+
+
+def finish(folder: Path) -> None:
+    (folder / "summary.json").write_text("{}")
+
+
+def reach(update: int):
+    return lambda folder: (folder / "checkpoints" / f"{update:08d}").mkdir(parents=True)
+
+
+def nothing(folder: Path) -> None:
+    pass
+
+
+KILLED, BROKEN = Outcome("killed by signal 9"), Outcome("RuntimeError: broken")
+DONE = (finish, Outcome())
+
+
+def run_script(tmp_path: Path, acts: dict[int, list], slots: int = 2) -> tuple[list, Script]:
+    engine = Script({seed: deque(each) for seed, each in acts.items()}, slots)
+    jobs = make_jobs(SPECS, tmp_path)
+    Campaign(jobs, engine).run()
+    return jobs, engine
+
+
+def test_every_run_once_and_never_more_than_the_slots(tmp_path):
+    jobs, engine = run_script(tmp_path, {seed: [DONE] for seed in (1, 2, 3)})
+    assert [job.state for job in jobs] == ["finished"] * 3
+    assert sorted(engine.starts) == [1, 2, 3] and engine.most <= 2
+
+
+def test_finished_runs_are_left_alone(tmp_path):
+    run_script(tmp_path, {seed: [DONE] for seed in (1, 2, 3)})
+    _, engine = run_script(tmp_path, {})
+    assert engine.starts == []
+
+
+def test_a_run_that_makes_progress_is_never_given_up(tmp_path):
+    killed = [(reach(20 * i), KILLED) for i in range(1, 8)]
+    jobs, _ = run_script(tmp_path, {1: [*killed, DONE], 2: [DONE], 3: [DONE]})
+    assert jobs[0].state == "finished" and jobs[0].attempts == 8
+
+
+def test_a_run_that_always_fails_is_given_up_and_named_in_the_results(tmp_path):
+    jobs, _ = run_script(tmp_path, {1: [(nothing, BROKEN)] * ATTEMPTS, 2: [DONE], 3: [DONE]})
+    assert [job.state for job in jobs] == ["failed", "finished", "finished"]
+    failed = [result for result in load_results([jobs[0].folder]) if result.status == "failed"]
+    assert failed[0].error == "RuntimeError: broken" and failed[0].spec == SPECS[0]
+
+
+def test_a_mistake_is_not_tried_again(tmp_path):
+    jobs, engine = run_script(tmp_path, {1: [(nothing, Outcome("bad", final=True))], 2: [DONE], 3: [DONE]})
+    assert jobs[0].state == "failed" and engine.starts.count(1) == 1
+
+
+def test_a_failed_run_gets_another_chance_from_the_same_command(tmp_path):
+    run_script(tmp_path, {1: [(nothing, Outcome("bad", final=True))], 2: [DONE], 3: [DONE]})
+    jobs, engine = run_script(tmp_path, {1: [DONE]})
+    assert engine.starts == [1] and not (jobs[0].folder / "failure.json").exists()
+
+
+def test_a_run_in_other_hands_is_waited_for(tmp_path):
+    folder = tmp_path / SPECS[0].name
+    with exclusive(folder):
+        assert is_held(folder)
+        engine = Script({1: deque([DONE]), 2: deque([DONE]), 3: deque([DONE])})
+        jobs = make_jobs(SPECS, tmp_path)
+        campaign = Campaign(jobs, engine)
+        campaign.fill()
+        assert [job.state for job in jobs] == ["elsewhere", "running", "running"]
+    assert not is_held(folder)
+    campaign.run()
+    assert [job.state for job in jobs] == ["finished"] * 3
+
+
+def test_the_local_engine_reports_the_last_words_of_a_mistake(tmp_path):
+    spec = run_spec(Settings())
+    wrong = replace(spec, settings=replace(spec.settings, recovery="no-such-recovery"))
+    engine = LocalEngine(1)
+    tmp_path.joinpath("run").mkdir()
+    attempt = engine.start(wrong, tmp_path / "run")
+    attempt.process.wait()
+    outcome = engine.outcome(attempt)
+    assert outcome.final and "no recovery 'no-such-recovery'" in outcome.error
+
+
+def test_unknown_engines_and_no_workers_are_refused():
+    with pytest.raises(ValueError, match="engine is 'slurm'; allowed: local, ray"):
+        make_engine("slurm", 1)
+    with pytest.raises(ValueError, match="--workers is 0"):
+        make_engine("local", 0)
+
+
+def test_the_overview_reads_the_newest_whole_line(tmp_path):
+    assert last_row(tmp_path) is None
+    (tmp_path / "metrics.csv").write_text("update,steps,return_trailing\n1,10,\n2,20,5.5\n3,3")
+    assert last_row(tmp_path) == {"update": 2.0, "steps": 20.0, "return_trailing": 5.5}
+    assert Overview.counts(make_jobs(SPECS, tmp_path)) == "3 runs: 3 waiting"
+
+
+# -- eight real runs ---------------------------------------------------------------------------------------
+
+UPDATES = 30
+SHORT = Settings(
+    recovery="hold",
+    num_envs=2,
+    rollout_steps=128,
+    epochs=1,
+    minibatches=4,
+    steps=UPDATES * 256,
+    checkpoint_every=3,
+)
+COORDINATOR = """
+import json, sys, time
+from pathlib import Path
+from safeexplorer.campaigns import Campaign, make_engine, make_jobs
+from safeexplorer.runs.specs import run_spec
+from safeexplorer.runs.settings import from_dict
+
+specs = [run_spec(from_dict(values)) for values in json.loads(sys.argv[1])]
+jobs = make_jobs(specs, Path(sys.argv[2]))
+began = time.perf_counter()
+Campaign(jobs, make_engine("local", 2)).run()
+print(json.dumps({"wall": time.perf_counter() - began, "runs": [job.seconds for job in jobs]}))
+"""
+
+
+def eight() -> list:
+    return [run_spec(replace(SHORT, seed=seed)) for seed in range(1, 9)]
+
+
+@pytest.fixture(scope="module")
+def compiled(tmp_path_factory):
+    """All these runs compile the same update: let them share it."""
+    cache = tmp_path_factory.mktemp("compiled")
+    names = {"JAX_COMPILATION_CACHE_DIR": str(cache), "JAX_PERSISTENT_CACHE_MIN_COMPILE_TIME_SECS": "0.5"}
+    return os.environ | names
+
+
+def coordinator(root: Path, environment: dict[str, str]) -> subprocess.Popen:
+    values = json.dumps([spec.settings.as_dict() for spec in eight()])
+    command = [sys.executable, "-c", COORDINATOR, values, str(root)]
+    return subprocess.Popen(command, env=environment, stdout=subprocess.PIPE, start_new_session=True)
+
+
+def writers(root: Path) -> list[int]:
+    """The processes that hold runs now."""
+    if not root.is_dir():
+        return []
+    held = [folder for folder in root.iterdir() if is_held(folder)]
+    return [int(text) for folder in held if (text := (folder / "lock").read_text().strip())]
+
+
+def disturb(root: Path, environment: dict[str, str]) -> int:
+    """Kill workers and coordinators outright at random moments, give the command again each time; how many died."""
+    chance, deaths = random.Random(6), 0
+    process = coordinator(root, environment)
+    for victim in ("worker", "worker", "coordinator", "worker", "coordinator", "worker", "worker"):
+        pids: list[int] = []
+        while process.poll() is None and not pids:
+            time.sleep(chance.uniform(0.5, 3.0))
+            pids = writers(root)
+        if process.poll() is not None:
+            break
+        if victim == "worker":
+            os.kill(chance.choice(pids), signal.SIGKILL)
+        else:
+            process.kill()
+            process.communicate()
+            process = coordinator(root, environment)
+        deaths += 1
+    process.communicate()
+    assert process.returncode == 0
+    return deaths
+
+
+@pytest.mark.slow
+def test_eight_runs_keep_two_cores_busy_and_survive_being_killed_at_random(compiled, tmp_path):
+    process = coordinator(tmp_path / "whole", compiled)
+    times = json.loads(process.communicate()[0])
+    assert times["wall"] <= 1.15 * sum(times["runs"]) / 2
+
+    killed = tmp_path / "killed"
+    assert disturb(killed, compiled) >= 4
+    assert sorted(folder.name for folder in killed.iterdir()) == sorted(spec.name for spec in eight())
+    for spec in eight():
+        assert_same_run(tmp_path / "whole" / spec.name, killed / spec.name)
+        updates = [row["update"] for row in read_table(killed / spec.name / "metrics.csv")]
+        assert updates == list(range(1, UPDATES + 1))
+
+
+@pytest.mark.slow
+def test_an_interrupt_leaves_everything_resumable(compiled, tmp_path):
+    process = coordinator(tmp_path, compiled)
+    while not writers(tmp_path):
+        time.sleep(0.1)
+    process.send_signal(signal.SIGINT)
+    process.communicate()
+    assert not writers(tmp_path)
+    assert not any(folder.joinpath("failure.json").exists() for folder in tmp_path.iterdir())

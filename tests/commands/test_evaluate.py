@@ -1,0 +1,59 @@
+"""`safeexplorer evaluate`: afterwards what an evaluation in the loop would have said."""
+
+from __future__ import annotations
+
+import json
+
+import numpy as np
+import pytest
+
+from safeexplorer.cli import main
+from safeexplorer.runs.recording import read_table
+from safeexplorer.runs.settings import Settings
+from safeexplorer.runs.training import train
+
+UPDATES = 3
+SMALL = {"num_envs": 2, "rollout_steps": 512, "epochs": 1, "minibatches": 4, "steps": UPDATES * 1024}
+
+
+@pytest.fixture(scope="module")
+def run(tmp_path_factory):
+    folder = tmp_path_factory.mktemp("run")
+    train(
+        Settings(robot="half_cheetah", recovery="hold", eval_every=UPDATES, eval_episodes=2, **SMALL), folder
+    )
+    return folder
+
+
+def test_it_equals_the_evaluation_in_the_loop(run, capsys):
+    noisy, deterministic = read_table(run / "evaluations.csv")
+    seed = int(np.random.SeedSequence([1, UPDATES]).generate_state(1)[0])
+    assert main(["evaluate", str(run), "--episodes", "2", "--seed", str(seed), "--json"]) == 0
+    found = json.loads(capsys.readouterr().out)
+    assert found["steps"] == UPDATES * 1024
+    assert found["mixed_return"] == noisy["mixed_return"]
+    for name, row in (("noisy", noisy), ("deterministic", deterministic)):
+        assert found[name] == {k: row[k] for k in ("total_return", "length", "falls", "beta")}
+
+
+def test_the_table_shows_both(run, capsys):
+    assert main(["evaluate", str(run), "--episodes", "1"]) == 0
+    out = capsys.readouterr().out
+    assert "noisy" in out and "deterministic" in out and "half_cheetah, safeexplorer, seed 1" in out
+
+
+@pytest.mark.parametrize(
+    ("words", "error"),
+    [
+        (["--episodes", "0"], "--episodes is 0; allowed: a whole number of at least 1"),
+        (["--seed", "-1"], "--seed is -1; allowed: a whole number of at least 0"),
+    ],
+)
+def test_mistakes_are_explained(run, words, error, capsys):
+    assert main(["evaluate", str(run), *words]) == 2
+    assert error in capsys.readouterr().err
+
+
+def test_a_folder_without_a_run_is_named(tmp_path, capsys):
+    assert main(["evaluate", str(tmp_path)]) == 2
+    assert "holds no run" in capsys.readouterr().err

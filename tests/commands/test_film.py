@@ -1,0 +1,79 @@
+"""Films of a short run: its policy with and without recovery, and a fall."""
+
+from __future__ import annotations
+
+import imageio.v3 as iio
+import numpy as np
+import pytest
+
+from safeexplorer.cli import main
+from safeexplorer.commands.film import INSIDE, OUTSIDE, read_fall
+from safeexplorer.runs.settings import Settings
+from safeexplorer.runs.training import stored_settings, train
+
+SMALL = {
+    "num_envs": 2,
+    "rollout_steps": 256,
+    "epochs": 1,
+    "minibatches": 4,
+    "steps": 4 * 512,
+    "max_radius": 0.3,
+}
+
+
+@pytest.fixture(scope="module")
+def run(tmp_path_factory):
+    folder = tmp_path_factory.mktemp("run")
+    train(Settings(robot="half_cheetah", recovery="hold", **SMALL), folder)
+    return folder
+
+
+def test_the_policy_with_its_recovery_tints_recovery_steps_and_draws_the_gauge(run, tmp_path, capsys):
+    path = tmp_path / "film.gif"
+    assert main(["film", str(run), "--out", str(path), "--seconds", "1", "--size", "256x192", "--noise"]) == 0
+    frames = iio.imread(path)
+    assert frames.shape[1:3] == (192, 256) and len(frames) >= 15
+    assert "recovery on" in capsys.readouterr().out
+    gauge = frames[:, -20:, 10:-10].reshape(-1, frames.shape[-1])[:, :3].astype(int)
+    near = [np.abs(gauge - colour).sum(1).min() for colour in (INSIDE, OUTSIDE)]
+    assert min(near) < 40  # one of the gauge's two colours is there
+
+
+def test_without_recovery_nothing_is_tinted(run, tmp_path, capsys):
+    assert main(["film", str(run), "--out", str(tmp_path / "f.gif"), "--seconds", "0.5", "--recovery", "off",
+                 "--size", "256x192"]) == 0  # fmt: skip
+    assert "recovery on 0% of steps" in capsys.readouterr().out
+
+
+def test_an_mp4_lies_in_the_run_folder_by_default(run):
+    assert main(["film", str(run), "--seconds", "0.5", "--size", "256x192"]) == 0
+    assert (run / "film.mp4").read_bytes()[4:8] == b"ftyp"
+
+
+def test_the_black_box_of_a_fall_plays(run, tmp_path):
+    settings = stored_settings(run)
+    steps, rate = read_fall(run, settings, 1)
+    assert rate == 20 and 1 <= len(steps) <= 2 * rate and steps[-1].radius is not None
+    path = tmp_path / "fall.gif"
+    assert main(["film", str(run), "--fall", "1", "--out", str(path), "--size", "256x192"]) == 0
+    assert len(iio.imread(path)) > len(steps)  # it rests on its last frame
+
+
+def test_falls_of_a_method_without_a_region_have_no_radius(tmp_path):
+    train(Settings(robot="half_cheetah", method="ppo", **SMALL), tmp_path)
+    steps, _ = read_fall(tmp_path, stored_settings(tmp_path), 1)
+    assert steps[0].radius is None
+
+
+@pytest.mark.parametrize(
+    ("words", "error"),
+    [
+        (["--fall", "9999"], "fall 9999 is not recorded"),
+        (["--out", "film.avi"], "--out must end in .mp4, .gif"),
+        (["--seconds", "0"], "--seconds must be a finite number > 0"),
+        (["--size", "big"], "--size must be WIDTHxHEIGHT"),
+    ],
+)
+def test_mistakes_are_explained(run, words, error, capsys):
+    assert main(["film", str(run), *words]) == 2
+    assert error in capsys.readouterr().err

@@ -1,0 +1,201 @@
+"""Runs: counted, resumable bit for bit, protected from second writers, changed settings and damage."""
+
+from __future__ import annotations
+
+import json
+import os
+import random
+import signal
+import subprocess
+import sys
+import time
+from dataclasses import replace
+from pathlib import Path
+
+import numpy as np
+import pytest
+from same_run import assert_same_run, final_state
+
+from safeexplorer.files.checkpoint import RunInUse, checkpoints, exclusive, load_checkpoint
+from safeexplorer.files.interruption import Stopped
+from safeexplorer.runs.recording import exit_states, read_exits, read_table
+from safeexplorer.runs.settings import Settings
+from safeexplorer.runs.training import open_run, stored_settings, train
+
+SMALL = Settings(
+    robot="half_cheetah",
+    recovery="hold",
+    num_envs=2,
+    rollout_steps=128,
+    epochs=2,
+    minibatches=4,
+    steps=8 * 256,
+    max_radius=0.6,
+    checkpoint_every=3,
+    exits_per_update=4,
+    falls_kept=2,
+)
+
+
+@pytest.fixture(scope="module")
+def whole_run(tmp_path_factory) -> Path:
+    folder = tmp_path_factory.mktemp("whole")
+    train(replace(SMALL, eval_every=4, eval_episodes=1), folder)
+    return folder
+
+
+def test_every_step_and_every_exit_is_accounted_for(whole_run):
+    for row in read_table(whole_run / "metrics.csv"):
+        assert row["steps"] == row["main_steps"] + row["recovery_steps"]
+        assert row["exits"] == row["succeeded"] + row["failed"] + row["open"]
+        assert row["recovery_steps"] > 0
+
+
+def test_episodes_agree_with_the_counts(whole_run):
+    last, episodes = read_table(whole_run / "metrics.csv")[-1], read_table(whole_run / "episodes.csv")
+    assert len(episodes) == last["episodes"]
+    assert sum(e["fell"] for e in episodes) == last["falls"]
+
+
+def test_evaluations_are_without_recovery_with_and_without_noise(whole_run):
+    rows = read_table(whole_run / "evaluations.csv")
+    assert [(r["update"], r["deterministic"]) for r in rows] == [(4, 0), (4, 1), (8, 0), (8, 1)]
+    assert all(0 <= r["beta"] <= 1 and r["length"] >= 1 for r in rows)
+
+
+def test_logged_exits_restore_to_the_edge_of_the_region(whole_run):
+    from safeexplorer import robots
+
+    records = read_exits(whole_run)
+    world = robots.make("half_cheetah", len(records))
+    world.reset(seed=0)
+    world.set_state(exit_states(records))
+    assert len(records) > 0
+    assert (world.distance() > records["radius"]).all()
+
+
+def test_summary_and_settings_are_written(whole_run):
+    summary = json.loads((whole_run / "summary.json").read_text())
+    assert summary["steps"] == 8 * 256
+    assert stored_settings(whole_run) == replace(SMALL, eval_every=4, eval_episodes=1).resolved()
+
+
+def test_a_run_with_a_remainder_runs_whole_updates_only(tmp_path):
+    settings = replace(SMALL, steps=2 * 256 + 100).resolved()
+    assert settings.updates == 2
+
+
+@pytest.mark.parametrize("stop_after", [1, 3, 4, 7])
+def test_stopped_and_resumed_is_bit_identical(whole_run, tmp_path, stop_after):
+    settings = replace(SMALL, eval_every=4, eval_episodes=1)
+
+    def interrupt(run, row):
+        if run.update == stop_after:
+            os.kill(os.getpid(), signal.SIGTERM)
+
+    with pytest.raises(Stopped):
+        train(settings, tmp_path, interrupt)
+    train(settings, tmp_path)
+    assert_same_run(whole_run, tmp_path)
+
+
+KILLED = """
+import sys
+from pathlib import Path
+from safeexplorer.runs.settings import from_dict
+from safeexplorer.runs.training import train
+import json
+train(from_dict(json.loads(sys.argv[1])), Path(sys.argv[2]))
+"""
+
+
+@pytest.mark.slow
+def test_killed_at_random_moments_and_resumed_is_bit_identical(tmp_path):
+    settings = replace(SMALL, steps=60 * 256, checkpoint_every=2)
+    train(settings, tmp_path / "whole")
+    moments = random.Random(7)
+    command = [sys.executable, "-c", KILLED, json.dumps(settings.as_dict()), str(tmp_path / "killed")]
+    for _ in range(3):
+        process = subprocess.Popen(command, stderr=subprocess.DEVNULL)
+        metrics = tmp_path / "killed" / "metrics.csv"
+        size = metrics.stat().st_size if metrics.exists() else 0
+        while process.poll() is None and not (metrics.exists() and metrics.stat().st_size > size + 500):
+            time.sleep(0.02)
+        time.sleep(moments.uniform(0.0, 0.6))
+        process.send_signal(signal.SIGKILL)
+        process.wait()
+    subprocess.run(command, check=True)
+    assert_same_run(tmp_path / "whole", tmp_path / "killed")
+
+
+def test_threads_do_not_change_the_result(whole_run, tmp_path):
+    train(replace(SMALL, eval_every=4, eval_episodes=1, threads=2), tmp_path)
+    assert final_state(whole_run)[0] == final_state(tmp_path)[0]
+
+
+def test_a_second_process_on_the_same_folder_is_refused(tmp_path):
+    with exclusive(tmp_path), pytest.raises(RunInUse, match=f"in use by process {os.getpid()}"):
+        train(SMALL, tmp_path)
+
+
+def test_changed_settings_are_refused_with_the_difference(whole_run):
+    changed = replace(SMALL, eval_every=4, eval_episodes=1, lambda_compat=0.5).resolved()
+    with pytest.raises(ValueError, match=r"lambda_compat: 0\.001 -> 0\.5"):
+        open_run(changed, whole_run)
+
+
+def test_a_damaged_checkpoint_falls_back_to_the_one_before(tmp_path, whole_run, capsys):
+    settings = replace(SMALL, eval_every=4, eval_episodes=1)
+    train(settings, tmp_path)
+    newest = checkpoints(tmp_path / "checkpoints")[-1] / "arrays.npz"
+    content = bytearray(newest.read_bytes())
+    content[len(content) // 2] ^= 1
+    newest.write_bytes(content)
+    train(settings, tmp_path)
+    assert "damaged checkpoint passed over" in capsys.readouterr().out
+    assert_same_run(whole_run, tmp_path)
+
+
+def test_non_finite_parameters_stop_the_run_and_keep_the_checkpoint(tmp_path):
+    run = open_run(replace(SMALL, learning_rate=1e30).resolved(), tmp_path)
+    run.save()
+    with pytest.raises(FloatingPointError, match="non-finite"):
+        for _ in range(4):
+            run.run_update()
+    run.close()
+    arrays, _ = load_checkpoint(checkpoints(tmp_path / "checkpoints")[-1])
+    assert all(np.isfinite(a).all() for a in arrays.values() if a.dtype.kind == "f")
+
+
+def test_the_black_box_shows_the_last_two_seconds_before_a_fall(tmp_path):
+    settings = replace(SMALL, method="ppo", steps=16 * 256)
+    train(settings, tmp_path)
+    falls = int(read_table(tmp_path / "metrics.csv")[-1]["falls"])
+    files = sorted((tmp_path / "falls").iterdir())
+    kept = [n for n in range(1, falls + 1) if n <= 2 or n > falls - 2]
+    assert [int(path.stem) for path in files] == kept
+    with np.load(files[-1]) as fall:
+        assert 1 <= len(fall["qpos"]) <= 40  # 2 s at 20 Hz
+        assert len(fall["qpos"]) == len(fall["action"]) == len(fall["distance"])
+        assert np.isnan(fall["radius"])  # PPO has no region; a pickled None would not be readable here
+
+
+def test_a_jump_start_trains_and_logs_its_exits(tmp_path):
+    train(replace(SMALL, steps=2 * 256, intervention="jump_start", handoff=20), tmp_path)
+    records = read_exits(tmp_path)
+    assert len(records) > 0 and np.isnan(records["radius"]).all()
+
+
+def test_multi_sample_values_differ_only_under_noise(tmp_path):
+    results = {}
+    for noise in (0.0, 0.2):
+        for samples in (1, 3):
+            settings = replace(
+                SMALL, steps=2 * 256, action_noise=noise, analytic_samples=samples, max_radius=0.2
+            )
+            train(settings, tmp_path / f"{noise}-{samples}")
+            results[noise, samples] = read_table(tmp_path / f"{noise}-{samples}" / "metrics.csv")[-1][
+                "value_loss"
+            ]
+    assert results[0.0, 3] == pytest.approx(results[0.0, 1], rel=0.05)
+    assert results[0.2, 3] != results[0.2, 1]
