@@ -17,6 +17,15 @@ os.environ.setdefault("JAX_PERSISTENT_CACHE_MIN_COMPILE_TIME_SECS", "0.2")
 hypothesis.settings.register_profile("suite", deadline=None, print_blob=True)
 hypothesis.settings.load_profile("suite")
 
+TEST_SECONDS = 120  # most of a test that does not say otherwise
+
+
+def pytest_collection_modifyitems(items):
+    """No test waits for ever."""
+    for item in items:
+        if item.get_closest_marker("timeout") is None:
+            item.add_marker(pytest.mark.timeout(TEST_SECONDS))
+
 
 @pytest.fixture
 def bench(tmp_path):

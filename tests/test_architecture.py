@@ -3,11 +3,15 @@
 from __future__ import annotations
 
 import ast
+import re
+import subprocess
+import sys
 from pathlib import Path
 
 import safeexplorer
 
 PACKAGE = Path(safeexplorer.__file__).parent
+TESTS = Path(__file__).parent
 # From the nouns to the commands; each room may import only from rooms above it (and from itself).
 ROOMS = [
     ["files"],
@@ -40,6 +44,17 @@ STILL_WRONG = {
     "runs/world.py imports realtime",
 }
 LEVEL = {name: level for level, names in enumerate(ROOMS) for name in names}
+# Where each large library is at home. The commands draw with MuJoCo and time it; audits differentiate the loss.
+LIBRARIES = {
+    "jax": {"learning", "pretraining", "theory", "audit"},
+    "optax": {"learning", "pretraining"},
+    "mujoco": {"robots", "commands"},
+    "matplotlib": {"paper", "pretraining"},
+    "torch": {"adapters", "commands"},
+}
+STILL_AT_HOME_ELSEWHERE = {"acting imports jax"}  # to be mended; none may be added
+# Torch is never needed: an adapter that OmniSafe's users import themselves, and the peer that `bench train` may time.
+TORCH = {"adapters/omnisafe.py", "commands/bench_train.py"}
 
 
 def modules() -> list[Path]:
@@ -87,3 +102,37 @@ def test_no_room_imports_from_a_room_below_it_or_beside_it():
         if LEVEL[other] >= LEVEL[room(path)]
     }
     assert wrong == STILL_WRONG, "\n".join(sorted(wrong ^ STILL_WRONG))
+
+
+def test_large_libraries_live_in_their_rooms():
+    found = {(room(path), name.split(".")[0]) for path in modules() for name in imported(path)}
+    wrong = {
+        f"{where} imports {library}"
+        for where, library in found
+        if library in LIBRARIES and where not in LIBRARIES[library]
+    }
+    assert wrong == STILL_AT_HOME_ELSEWHERE, "\n".join(sorted(wrong ^ STILL_AT_HOME_ELSEWHERE))
+
+
+def test_no_room_keeps_a_library_it_does_not_use():
+    found = {(name.split(".")[0], room(path)) for path in modules() for name in imported(path)}
+    assert {(library, where) for library, rooms in LIBRARIES.items() for where in rooms} <= found
+
+
+def test_torch_is_imported_only_where_somebody_brought_it():
+    assert {str(p.relative_to(PACKAGE)) for p in modules() if "torch" in imported(p)} <= TORCH
+    loaded = "import sys, safeexplorer.agent, safeexplorer.cli; print('torch' in sys.modules)"
+    assert subprocess.check_output([sys.executable, "-c", loaded], text=True).strip() == "False"
+
+
+def test_the_folders_of_the_tests_are_the_rooms():
+    """Beside them what tests share (`support`) and outputs kept for comparison (`golden`)."""
+    rooms = {path.parent.name for path in PACKAGE.glob("*/__init__.py")}
+    folders = {path.name for path in TESTS.iterdir() if path.is_dir() and path.name != "__pycache__"}
+    assert folders == rooms | {"support", "golden"}
+
+
+def test_tests_share_support_and_nothing_else():
+    for path in TESTS.rglob("*.py"):
+        tests = {name for name in imported(path) if re.match(r"(tests\.)?(.*\.)?(test_\w+|conftest)$", name)}
+        assert tests == set(), path

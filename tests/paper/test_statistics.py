@@ -21,7 +21,7 @@ from safeexplorer.paper.statistics import (
     stratified_resamples,
 )
 
-GOLDEN = json.loads((Path(__file__).parent / "golden" / "rliable.json").read_text())
+GOLDEN = json.loads((Path(__file__).parents[1] / "golden" / "rliable.json").read_text())
 finite = st.floats(-1e6, 1e6)
 
 

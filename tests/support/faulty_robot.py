@@ -1,7 +1,7 @@
 """The fake robot of the examples in real time, with a fault of every kind in each rollout and slow updates between.
 
-`python tests/faulty_robot.py 60` runs it for a minute and prints what the loop and its log say; `60 50` also gives the
-loop real-time priority 50.
+`python tests/support/faulty_robot.py 60` runs it for a minute and prints what the loop and its log say; `60 50` also
+gives the loop real-time priority 50.
 """
 
 from __future__ import annotations

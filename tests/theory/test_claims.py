@@ -12,8 +12,7 @@ from hypothesis import strategies as st
 
 from safeexplorer.acting.interventions import JumpStart, SafeRegion, StateShield
 from safeexplorer.acting.schedules import constant
-from safeexplorer.cli import build_parser
-from safeexplorer.theory import commands, gap, gradient, recovery_value, update
+from safeexplorer.theory import gap, gradient, recovery_value, update
 from safeexplorer.theory.check import Check
 from safeexplorer.theory.enumeration import (
     enumerate_trajectories,
@@ -182,24 +181,6 @@ def test_beta_bounds_are_ordered(eta, gamma):
 def test_an_evenly_leaking_region_attains_the_beta_bound(eta, gamma):
     leaky = gap.leaking_region(eta, gamma)
     assert leaky.beta == pytest.approx(gap.beta_bounds(eta, gamma)[0], abs=1e-10)
-
-
-# The command
-
-
-@pytest.mark.parametrize(("measured", "code"), [(0.5, 0), (1.5, 1), (np.nan, 1)])
-def test_verify_command(monkeypatch, capsys, measured, code):
-    check = Check("Theorem 0", "|E[x] - 1|", np.float64(measured), "<=", 1.0, {"variance": 2.0})
-    monkeypatch.setattr(commands, "all_checks", lambda: [check])
-    args = build_parser("verify").parse_args(["verify"])
-    assert args.run(args) == code
-    printed = capsys.readouterr().out
-    assert "|E[x] - 1|" in printed
-    assert "variance 2" in printed
-    assert f"{1 - code} of 1 checks hold" in printed
-    args = build_parser("verify").parse_args(["verify", "--json"])
-    assert args.run(args) == code
-    assert json.loads(capsys.readouterr().out) == [check.as_dict()]
 
 
 # The page about it
