@@ -1,0 +1,79 @@
+"""What the class leaves on disk: stopped and resumed, saved and loaded, exported."""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+
+import numpy as np
+import onnxruntime
+import pytest
+from gymnasium.vector import AutoresetMode, SyncVectorEnv
+from small_agents import REGION, agent, equal
+from toys import Choice, Drift, choose_back, pull_back
+
+from safeexplorer import SafeExplorer
+from safeexplorer.files.interruption import Stopped
+
+
+def test_stopped_and_resumed_training_ends_bit_for_bit_as_if_it_had_not_been(tmp_path):
+    whole = agent().learn(640, folder=tmp_path / "whole")
+    agent().learn(640, folder=tmp_path / "parts", callback=lambda _, row: row["update"] < 4)
+    again = agent().learn(640, folder=tmp_path / "parts")
+    assert equal(again.learner.get_state(), whole.learner.get_state())
+    for name in ("metrics.csv", "episodes.csv", "exits.bin"):
+        assert (tmp_path / "parts" / name).read_bytes() == (tmp_path / "whole" / name).read_bytes()
+
+
+def test_an_environment_that_cannot_be_repeated_goes_on_with_new_episodes_and_says_so(tmp_path, capsys):
+    def same_step():
+        return SyncVectorEnv([Drift, Drift], autoreset_mode=AutoresetMode.SAME_STEP)
+
+    agent(same_step()).learn(256, folder=tmp_path, callback=lambda _, row: row["update"] < 2)
+    agent(same_step()).learn(256, folder=tmp_path)
+    assert "goes on with new episodes" in capsys.readouterr().err
+    assert json.loads((tmp_path / "summary.json").read_text())["steps"] == 256
+
+
+def test_a_signal_stops_the_training_with_its_checkpoint_on_disk(tmp_path):
+    def interrupt(made, row):
+        os.kill(os.getpid(), signal.SIGTERM)
+
+    with pytest.raises(Stopped):
+        agent().learn(6400, folder=tmp_path, callback=interrupt)
+    assert list((tmp_path / "checkpoints").iterdir())
+
+
+@pytest.mark.parametrize("kind", [Drift, Choice])
+def test_a_saved_agent_predicts_the_same_and_learns_on(kind, tmp_path):
+    law = pull_back if kind is Drift else choose_back
+    made = agent([kind, kind], recovery=law).learn(128)
+    made.save(tmp_path / "agent")
+    observation = np.random.default_rng(0).standard_normal((9, 2))
+    alone = SafeExplorer.load(tmp_path / "agent")
+    np.testing.assert_array_equal(
+        alone.predict(observation, deterministic=True)[0], made.predict(observation, deterministic=True)[0]
+    )
+    assert alone.action_space == made.action_space and alone.num_timesteps == 128
+    with pytest.raises(ValueError, match="load it with env="):
+        alone.learn(128)
+    again = SafeExplorer.load(tmp_path / "agent", env=[kind, kind], recovery=law, region=REGION)
+    assert equal(again.learn(128).learner.params, made.learn(128).learner.params)
+
+
+def test_a_file_that_is_no_agent_is_refused(tmp_path):
+    (tmp_path / "x.npz").write_bytes(b"not a zip file")
+    with pytest.raises(ValueError, match=r"x\.npz is no saved agent"):
+        SafeExplorer.load(tmp_path / "x")
+    with pytest.raises(ValueError, match="no saved agent at"):
+        SafeExplorer.load(tmp_path / "y")
+
+
+def test_an_agent_is_exported_and_the_graph_acts_as_it_does(tmp_path):
+    made = agent()
+    made.export(tmp_path / "policy.onnx")
+    session = onnxruntime.InferenceSession(tmp_path / "policy.onnx", providers=["CPUExecutionProvider"])
+    observation = np.random.default_rng(0).standard_normal((5, 2)).astype(np.float32)
+    (action,) = session.run(["action"], {"observation": observation})
+    np.testing.assert_allclose(action, made.predict(observation, deterministic=True)[0], atol=1e-6)
