@@ -24,8 +24,8 @@ from safeexplorer.audit import Audit, audit_collector
 from safeexplorer.export.onnx import export_onnx
 from safeexplorer.files.checkpoint import flatten, under, unflatten_like
 from safeexplorer.files.interruption import Stopped
-from safeexplorer.learning.learners import make_learner
 from safeexplorer.runs.display import TrainingDisplay
+from safeexplorer.runs.policies import make_learner
 from safeexplorer.runs.settings import Settings, from_dict
 from safeexplorer.runs.training import Training, initial_generator, train
 from safeexplorer.runs.world import check_fit, judging_env, make_world, robot_of

@@ -13,11 +13,11 @@ from toys import Choice, Drift, Stepper, far, pull_back
 from safeexplorer.acting.accounting import Ledger
 from safeexplorer.acting.collector import Collector
 from safeexplorer.acting.interventions import SafeRegion
-from safeexplorer.acting.networks import init_actor_critic
 from safeexplorer.adapters.environments import Environments, sizes_of, vectorise
 from safeexplorer.learning.labelling import label
 from safeexplorer.learning.learner import appraise
 from safeexplorer.learning.methods import METHODS
+from safeexplorer.learning.networks import init_actor_critic
 from safeexplorer.learning.segments import find_segments
 from safeexplorer.recovery import CheckedRecovery, Interface
 

@@ -9,9 +9,9 @@ from toys import Drift, far, pull_back
 
 from safeexplorer.acting.collector import Collector
 from safeexplorer.acting.interventions import ReportedTakeovers, SafeRegion
-from safeexplorer.acting.networks import init_actor_critic
 from safeexplorer.adapters.environments import Environments
 from safeexplorer.adapters.takeovers import RecoveryWrapper, ReportTakeovers, takeover_of
+from safeexplorer.learning.networks import init_actor_critic
 
 DIALECTS = {
     "ours": lambda flag, action: {"intervention": flag, "executed_action": action},

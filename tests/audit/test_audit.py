@@ -8,7 +8,6 @@ import pytest
 from recordings import drawn, native, written
 
 from safeexplorer.acting.accounting import Ledger
-from safeexplorer.acting.networks import init_actor_critic
 from safeexplorer.audit import audit
 from safeexplorer.audit.determinism import Determinism
 from safeexplorer.audit.findings import Audit
@@ -26,7 +25,8 @@ from safeexplorer.audit.recordings import OPTIONAL, REQUIRED
 from safeexplorer.audit.suggestions import RULES, suggest
 from safeexplorer.cli import main
 from safeexplorer.files.checkpoint import flatten
-from safeexplorer.learning.learner import Hyperparameters
+from safeexplorer.learning.hyperparameters import Hyperparameters
+from safeexplorer.learning.networks import init_actor_critic
 from safeexplorer.runs.settings import Settings
 from safeexplorer.runs.training import open_run
 from safeexplorer.theory.update import example_rollout

@@ -9,11 +9,11 @@ from recordings import drawn
 from safeexplorer import robots
 from safeexplorer.acting.collector import Collector
 from safeexplorer.acting.interventions import SafeRegion
-from safeexplorer.acting.networks import init_actor_critic
 from safeexplorer.acting.schedules import constant
 from safeexplorer.audit import audit_collector, determinism
 from safeexplorer.audit.determinism import Determinism, ExitNotes, check_determinism, recorded_determinism
-from safeexplorer.learning.learner import Hyperparameters
+from safeexplorer.learning.hyperparameters import Hyperparameters
+from safeexplorer.learning.networks import init_actor_critic
 from safeexplorer.recovery import load_recovery
 
 HALF_CHEETAH = robots.get_robot("half_cheetah")

@@ -13,10 +13,10 @@ from gymnasium.spaces import Box, Discrete, MultiDiscrete
 from onnx.reference import ReferenceEvaluator
 
 from safeexplorer import __version__
-from safeexplorer.acting.networks import init_actor_critic, init_mlp
 from safeexplorer.cli import main
 from safeexplorer.export import onnx as deploy
 from safeexplorer.export.onnx import ExportError, export_onnx
+from safeexplorer.learning.networks import init_actor_critic, init_mlp
 from safeexplorer.runs.policies import load_policy
 from safeexplorer.runs.settings import Settings
 from safeexplorer.runs.training import open_run, stored_settings

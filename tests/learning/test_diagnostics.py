@@ -5,10 +5,10 @@ import numpy as np
 import pytest
 from batches import make_params
 
-from safeexplorer.acting.policy import log_prob
 from safeexplorer.acting.trajectory import Batch
 from safeexplorer.learning.diagnostics import CHUNK, ESS_SHARE, VARIANCE_RATIO, importance_diagnostics
 from safeexplorer.learning.methods import METHODS
+from safeexplorer.learning.networks import log_prob
 
 STEPS = CHUNK + 7  # one chunk and a rest
 

@@ -5,10 +5,11 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 
-from safeexplorer.acting.networks import init_actor_critic
 from safeexplorer.acting.trajectory import Rollout
-from safeexplorer.learning.learner import Hyperparameters, init_learner, make_learn
+from safeexplorer.learning.hyperparameters import Hyperparameters
+from safeexplorer.learning.learner import init_learner, make_learn
 from safeexplorer.learning.methods import METHODS, PPO, SAFEEXPLORER
+from safeexplorer.learning.networks import init_actor_critic
 from safeexplorer.theory.update import example_rollout
 
 HYPER = Hyperparameters(epochs=2, minibatches=2, lambda_compat=0.1, entropy_coefficient=0.01)

@@ -8,10 +8,11 @@ import numpy as np
 import pytest
 from batches import HYPER, assert_bitwise, flat_label, gradients, make_batch, make_params
 
-from safeexplorer.acting.networks import init_actor_critic
 from safeexplorer.acting.trajectory import Batch
-from safeexplorer.learning.learner import Hyperparameters, loss_terms, total_loss
+from safeexplorer.learning.hyperparameters import Hyperparameters
+from safeexplorer.learning.learner import loss_terms, total_loss
 from safeexplorer.learning.methods import PPO, SAFEEXPLORER, SOFT, TRUNCATED_IS
+from safeexplorer.learning.networks import init_actor_critic
 from safeexplorer.theory.update import distance, example_rollout, finite_difference
 
 # Gradients are derivatives

@@ -9,7 +9,7 @@ from probes import Controller, Probe, learn_on
 from safeexplorer.acting.interventions import JumpStart, SafeRegion, StateShield
 from safeexplorer.acting.networks import mlp, value
 from safeexplorer.acting.schedules import constant
-from safeexplorer.learning.learner import Hyperparameters
+from safeexplorer.learning.hyperparameters import Hyperparameters
 
 
 def one(x, a):
@@ -17,7 +17,7 @@ def one(x, a):
 
 
 def critic(params, x, t=0.0, outside=False):
-    return float(value(params["critic"], np.array([x, t], np.float32), np.array(outside), np))
+    return float(value(params["critic"], np.array([x, t], np.float32), np.array(outside)))
 
 
 def test_a_constant_reward_with_a_time_limit_is_worth_one_over_one_minus_gamma():
@@ -36,7 +36,7 @@ def test_a_constant_reward_that_ends_in_a_fall_is_worth_what_is_left():
 
 def test_the_policy_finds_the_best_action():
     params, _ = learn_on(Probe(lambda x, a: -((a - 0.5) ** 2)), updates=80)
-    assert mlp(params["actor"], np.zeros(2, np.float32), np)[0] == pytest.approx(0.5, abs=0.1)
+    assert mlp(params["actor"], np.zeros(2, np.float32))[0] == pytest.approx(0.5, abs=0.1)
 
 
 @pytest.mark.parametrize(
@@ -62,7 +62,7 @@ def test_the_compatibility_loss_teaches_the_recoverys_action_outside_the_region(
     region = SafeRegion(constant(0.5))
     params, _ = learn_on(env, "safeexplorer", 10, hyper, region, recovery)
     for x in (0.7, -0.7):
-        action = mlp(params["actor"], np.array([x, 0.5], np.float32), np)[0]
+        action = mlp(params["actor"], np.array([x, 0.5], np.float32))[0]
         assert action == pytest.approx(-np.sign(x), abs=0.3)
 
 

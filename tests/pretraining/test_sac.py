@@ -15,8 +15,8 @@ import numpy as np
 import pytest
 from gymnasium.vector import AutoresetMode, SyncVectorEnv
 
-from safeexplorer.acting.networks import init_squashed
 from safeexplorer.files.interruption import Stopped
+from safeexplorer.learning.networks import init_squashed
 from safeexplorer.pretraining.sac import (
     Box,
     Replay,

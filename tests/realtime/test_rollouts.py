@@ -9,8 +9,8 @@ from robot_bench import HELD, LED, RATE, Line, fails
 from safeexplorer.acting.accounting import Ledger
 from safeexplorer.acting.collector import Collector
 from safeexplorer.acting.interventions import SafeRegion
-from safeexplorer.acting.networks import init_actor_critic
 from safeexplorer.acting.schedules import constant
+from safeexplorer.learning.networks import init_actor_critic
 from safeexplorer.realtime import RobotCollector
 
 

@@ -9,8 +9,8 @@ import onnx
 import pytest
 from gymnasium.spaces import Box, Dict, Discrete
 
-from safeexplorer.acting.networks import init_actor_critic
 from safeexplorer.export.onnx import export_onnx
+from safeexplorer.learning.networks import init_actor_critic
 from safeexplorer.recovery import RecoveryError, as_recovery, interface_between, interface_of
 from safeexplorer.robots import get_robot
 

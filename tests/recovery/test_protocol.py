@@ -8,7 +8,7 @@ import time
 import numpy as np
 import pytest
 
-from safeexplorer.acting.networks import init_squashed
+from safeexplorer.learning.networks import init_squashed
 from safeexplorer.recovery import RecoveryError, interface_of, known_recoveries, load_recovery, provenance
 from safeexplorer.recovery.actor import save_actor
 from safeexplorer.recovery.shipped import WEIGHTS, shipped

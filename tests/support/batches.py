@@ -5,10 +5,11 @@ from functools import partial
 import jax
 import numpy as np
 
-from safeexplorer.acting.networks import init_actor_critic
 from safeexplorer.acting.trajectory import Batch
+from safeexplorer.learning.hyperparameters import Hyperparameters
 from safeexplorer.learning.labelling import label, stored_action
-from safeexplorer.learning.learner import Hyperparameters, appraise, total_loss
+from safeexplorer.learning.learner import appraise, total_loss
+from safeexplorer.learning.networks import init_actor_critic
 from safeexplorer.theory.update import example_rollout
 
 HYPER = Hyperparameters(lambda_compat=0.5, entropy_coefficient=0.01)

@@ -15,7 +15,7 @@ import torch
 from omnisafe.envs.core import CMDP, env_register
 
 from safeexplorer import robots
-from safeexplorer.learning.costs import step_cost
+from safeexplorer.acting.costs import step_cost
 
 SUFFIX = {"fall": "-v0", "region": "Region-v0"}
 # OmniSafe's id -> (robot, cost); not every algorithm of it takes settings of the environment

@@ -28,7 +28,7 @@ from safeexplorer.audit.gradients import (
 )
 from safeexplorer.audit.measures import measure_falls, measure_region, measure_segments, measure_shares
 from safeexplorer.audit.suggestions import suggest
-from safeexplorer.learning.learner import Hyperparameters
+from safeexplorer.learning.hyperparameters import Hyperparameters
 from safeexplorer.runs.policies import policy_sizes
 
 NO_POLICY = "none"

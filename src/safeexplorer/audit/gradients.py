@@ -13,8 +13,9 @@ import numpy as np
 from safeexplorer.acting.networks import LOG_2PI, Params, policy_mean
 from safeexplorer.acting.trajectory import Batch, Rollout
 from safeexplorer.learning.diagnostics import VARIANCE_RATIO, importance_diagnostics
+from safeexplorer.learning.hyperparameters import Hyperparameters
 from safeexplorer.learning.labelling import label, stored_action
-from safeexplorer.learning.learner import Hyperparameters, appraise, loss_terms
+from safeexplorer.learning.learner import appraise, loss_terms
 from safeexplorer.learning.methods import ANALYTIC, MASKED, RECOVERY_RL, UNMASKED, Method
 
 COMPARED: dict[str, Method] = {"unmasked": UNMASKED, "relabelled": RECOVERY_RL, "analytic": ANALYTIC}
@@ -123,7 +124,7 @@ def norm_ratio(reference: np.ndarray, other: np.ndarray) -> float | None:
 
 def standardised(params: Params, rollout: Rollout) -> np.ndarray:
     """(a - mean) / sigma of the stored actions, [T, E, m]."""
-    mean = policy_mean(params, np.asarray(rollout.observation, np.float32), np).astype(np.float64)
+    mean = policy_mean(params, np.asarray(rollout.observation, np.float32)).astype(np.float64)
     return (rollout.action - mean) * np.exp(-np.asarray(params["log_std"], np.float64))
 
 

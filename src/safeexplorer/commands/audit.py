@@ -15,13 +15,14 @@ from rich.console import Console
 from safeexplorer import robots
 from safeexplorer.acting.collector import Collector
 from safeexplorer.acting.interventions import SafeRegion
-from safeexplorer.acting.networks import Params, init_actor_critic
+from safeexplorer.acting.networks import Params
 from safeexplorer.audit.auditing import audit, audit_collector
 from safeexplorer.audit.display import show
 from safeexplorer.audit.findings import Audit
 from safeexplorer.audit.recordings import OPTIONAL, REQUIRED, read_arrays, read_recording
-from safeexplorer.learning.learner import Hyperparameters
+from safeexplorer.learning.hyperparameters import Hyperparameters
 from safeexplorer.learning.methods import CONSTRAINED
+from safeexplorer.learning.networks import init_actor_critic
 from safeexplorer.recovery import load_recovery
 from safeexplorer.runs.policies import load_policy, policy_from_arrays, policy_sizes
 from safeexplorer.runs.settings import Settings

@@ -148,7 +148,7 @@ def check_actions(
         feed["distance"] = trial_distances(region, len(observation))
     action, *gate = session.run(None, feed)
     with np.errstate(all="ignore"):
-        output = policy_mean(params, observation, np)
+        output = policy_mean(params, observation)
     compare = discrete_error if isinstance(action_space, Discrete) else box_error
     error = compare(action, output, action_space)
     if not error <= TOLERANCE:

@@ -8,8 +8,8 @@ import jax
 import jax.numpy as jnp
 
 from safeexplorer.acting.networks import Params
-from safeexplorer.acting.policy import log_prob
 from safeexplorer.acting.trajectory import Batch
+from safeexplorer.learning.networks import log_prob
 
 ESS_SHARE, VARIANCE_RATIO = COLUMNS = ("importance_ess_share", "importance_log10_variance_ratio")
 CHUNK = 256  # steps whose gradients are in memory at a time

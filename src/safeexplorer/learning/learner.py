@@ -13,7 +13,6 @@ from __future__ import annotations
 import functools
 import math
 from collections.abc import Callable
-from dataclasses import dataclass
 from typing import Any, NamedTuple
 
 import jax
@@ -22,33 +21,16 @@ import numpy as np
 import optax
 from jax.flatten_util import ravel_pytree
 
-from safeexplorer.acting.networks import Params, value
-from safeexplorer.acting.policy import entropy, log_prob
+from safeexplorer.acting.networks import Params
 from safeexplorer.acting.trajectory import Batch, Rollout, Segments
 from safeexplorer.learning.diagnostics import importance_diagnostics
+from safeexplorer.learning.hyperparameters import Hyperparameters
 from safeexplorer.learning.labelling import Appraisal, label, stored_action
 from safeexplorer.learning.methods import Method
+from safeexplorer.learning.networks import entropy, log_prob, value
 
 # Recovery actions scored as the policy's (`unmasked`) can drift by more than exp holds; 20 is a ratio of 5e8.
 MAX_LOG_RATIO = 20.0
-
-
-@dataclass(frozen=True)
-class Hyperparameters:
-    """The learner's numbers (the paper's Table of PPO hyperparameters)."""
-
-    gamma: float = 0.99
-    gae_lambda: float = 0.95
-    clip: float = 0.2
-    value_coefficient: float = 0.5
-    entropy_coefficient: float = 0.0
-    lambda_compat: float = 1e-3
-    max_gradient_norm: float = 0.5
-    adam_epsilon: float = 1e-5
-    epochs: int = 10
-    minibatches: int = 32
-    per_segment: bool = False
-    min_log_std: float = -20.0  # of a Gaussian policy: the theorem asks for a bounded log standard deviation
 
 
 class LearnerState(NamedTuple):

@@ -1,4 +1,4 @@
-"""What the training loop asks of a learner, and the two kinds there are."""
+"""What the training loop asks of a learner, and the one of every row of the method table."""
 
 from __future__ import annotations
 
@@ -8,14 +8,12 @@ from typing import Any, Protocol
 import jax
 import numpy as np
 
-from safeexplorer.acting.networks import Params, init_actor_critic
-from safeexplorer.acting.policy import Sizes
+from safeexplorer.acting.networks import Params
 from safeexplorer.acting.trajectory import Rollout
 from safeexplorer.learning import diagnostics
-from safeexplorer.learning.constrained.learner import make_constrained
-from safeexplorer.learning.learner import Hyperparameters, init_learner, make_learn
-from safeexplorer.learning.methods import CONSTRAINED, Method
-from safeexplorer.runs.settings import Settings
+from safeexplorer.learning.hyperparameters import Hyperparameters
+from safeexplorer.learning.learner import init_learner, make_learn
+from safeexplorer.learning.methods import Method
 
 
 class Learner(Protocol):
@@ -64,14 +62,3 @@ class WeightedLearner:
     def set_state(self, state: Any) -> None:
         self.state = jax.tree.map(jax.numpy.asarray, state)
         self.params = jax.device_get(self.state.params)
-
-
-def make_learner(settings: Settings, rng: np.random.Generator, sizes: Sizes) -> Learner:
-    """The learner of a run."""
-    if settings.method in CONSTRAINED:
-        return make_constrained(settings, rng, sizes.observation, sizes.action)
-    method = settings.method_row()
-    params = init_actor_critic(
-        rng, sizes.observation, sizes.action, settings.hidden, method.critic_heads, sizes.choices
-    )
-    return WeightedLearner(method, settings.hyperparameters(), params)

@@ -73,7 +73,7 @@ class Reroller:
             outside = collector.intervention.takes_over(situation, progress)
             fell = running & terminated[lanes]
             back = running & ~fell & (~outside | truncated[lanes])
-            end_value = value(params["critic"], observation[lanes].astype(np.float32), outside, np)
+            end_value = value(params["critic"], observation[lanes].astype(np.float32), outside)
             result[fell] = self.gamma ** (length - 1) * reward[lanes][fell]
             result[back] = self.gamma**length * end_value[back]
             running &= ~(fell | back)

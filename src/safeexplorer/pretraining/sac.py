@@ -23,12 +23,11 @@ from safeexplorer.acting.networks import (
     LOG_2PI,
     Layers,
     Params,
-    init_squashed,
-    init_uniform,
     relu_mlp,
     squash_correction,
     squashed_mean_log_std,
 )
+from safeexplorer.learning.networks import init_squashed, init_uniform
 
 
 @dataclass(frozen=True)
@@ -86,16 +85,16 @@ class Replay(NamedTuple):
 
 def sample_action(actor: Params, observation: Any, noise: Any, box: Box) -> tuple[Any, Any]:
     """a = centre + half tanh(mean + std noise) and its log-density over the box."""
-    mean, log_std = squashed_mean_log_std(actor, observation)
+    mean, log_std = squashed_mean_log_std(actor, observation, jnp)
     u = mean + jnp.exp(log_std) * noise
     gaussian = (-0.5 * noise**2 - log_std - 0.5 * LOG_2PI).sum(-1)
-    return box.centre + box.half * jnp.tanh(u), gaussian - squash_correction(u, box.half)
+    return box.centre + box.half * jnp.tanh(u), gaussian - squash_correction(u, box.half, jnp)
 
 
 def q_values(critics: Layers, observation: Any, action: Any) -> Any:
     """Q_1 and Q_2, [2, B]."""
     inputs = jnp.concatenate([observation, action], -1)
-    return jax.vmap(relu_mlp, (0, None))(critics, inputs)[..., 0]
+    return jax.vmap(lambda critic: relu_mlp(critic, inputs, jnp))(critics)[..., 0]
 
 
 def bellman_target(state: SacState, batch: Transitions, noise: Any, box: Box, gamma: float) -> Any:

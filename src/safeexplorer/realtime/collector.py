@@ -54,7 +54,7 @@ class RobotCollector:
         self.distances, self.executed = rows.distance[:, None], rows.sent[:, None]
         self._tell(rows)
         acted, recovering = rows.sample, rows.recovering[:, None]
-        proposed = policy_mean(params, rows.observation, np) + noise[:, 0]
+        proposed = policy_mean(params, rows.observation) + noise[:, 0]
         usable = np.isfinite(proposed).all(1, keepdims=True)
         proposed = np.where(recovering, np.where(usable, proposed, rows.sent), acted)
         return self._rollout(rows, proposed, np.where(recovering, rows.sent, acted), self._next_outside(rows))
@@ -69,7 +69,7 @@ class RobotCollector:
     @staticmethod
     def _policy(params: Params, noise: np.ndarray) -> Policy:
         """mean(s) + sigma * noise of the row, [n] -> [m]."""
-        return lambda observation, row: (policy_mean(params, observation[None], np) + noise[row])[0]
+        return lambda observation, row: (policy_mean(params, observation[None]) + noise[row])[0]
 
     def _tell(self, rows: Rows) -> None:
         if self.observer is None:

@@ -8,13 +8,34 @@ from pathlib import Path
 import numpy as np
 
 from safeexplorer import robots
+from safeexplorer.acting.costs import step_cost
 from safeexplorer.acting.networks import Layers, Params
 from safeexplorer.acting.policy import Sizes
 from safeexplorer.files.checkpoint import load_latest, under, unflatten_like
-from safeexplorer.learning.learners import make_learner
+from safeexplorer.learning.constrained.budget import Budget
+from safeexplorer.learning.constrained.learner import ConstrainedLearner, init_params
+from safeexplorer.learning.learners import Learner, WeightedLearner
+from safeexplorer.learning.methods import CONSTRAINED
+from safeexplorer.learning.networks import init_actor_critic
 from safeexplorer.runs.settings import Settings
 
 LAYOUT = "actor/<i>/weight [in, out], actor/<i>/bias [out], log_std [m], critic/<i>/weight, critic/<i>/bias"
+
+
+def make_learner(settings: Settings, rng: np.random.Generator, sizes: Sizes) -> Learner:
+    """The learner of a run, its first parameters drawn from `rng`."""
+    method, hidden = settings.method_row(), settings.hidden
+    if settings.method in CONSTRAINED:
+        params = init_params(rng, sizes.observation, sizes.action, hidden)
+        budget = Budget(settings.num_envs, settings.cost_limit)
+        cost = step_cost(settings.cost, settings.max_radius)
+        return ConstrainedLearner(
+            settings.method, settings.constrained_hyperparameters(), params, budget, cost
+        )
+    params = init_actor_critic(
+        rng, sizes.observation, sizes.action, hidden, method.critic_heads, sizes.choices
+    )
+    return WeightedLearner(method, settings.hyperparameters(), params)
 
 
 def load_policy(folder: Path, settings: Settings) -> tuple[Params, int]:

@@ -6,10 +6,9 @@ import math
 from dataclasses import asdict, dataclass, field, fields, replace
 from typing import Any
 
+from safeexplorer.acting.costs import COSTS
 from safeexplorer.acting.schedules import SHAPES
-from safeexplorer.learning import constrained
-from safeexplorer.learning.costs import COSTS
-from safeexplorer.learning.learner import Hyperparameters
+from safeexplorer.learning.hyperparameters import ConstrainedHyperparameters, Hyperparameters
 from safeexplorer.learning.methods import CONSTRAINED, Method, get_method
 from safeexplorer.robots import get_robot
 from safeexplorer.robots.robot import Robot
@@ -124,10 +123,10 @@ class Settings:
         """The learner's share of the settings."""
         return Hyperparameters(**{f.name: getattr(self, f.name) for f in fields(Hyperparameters)})
 
-    def constrained_hyperparameters(self) -> constrained.Hyperparameters:
+    def constrained_hyperparameters(self) -> ConstrainedHyperparameters:
         """The constrained learner's share of the settings."""
-        return constrained.Hyperparameters(
-            **{f.name: getattr(self, f.name) for f in fields(constrained.Hyperparameters)}
+        return ConstrainedHyperparameters(
+            **{f.name: getattr(self, f.name) for f in fields(ConstrainedHyperparameters)}
         )
 
     def as_dict(self) -> dict[str, Any]:

@@ -30,8 +30,8 @@ from safeexplorer.files.checkpoint import (
 )
 from safeexplorer.files.interruption import Stopped, stop_requests
 from safeexplorer.files.provenance import provenance
-from safeexplorer.learning.learners import make_learner
 from safeexplorer.learning.rerolls import Reroller
+from safeexplorer.runs.policies import make_learner
 from safeexplorer.runs.record import LEARNER_COLUMNS, RunRecord
 from safeexplorer.runs.recording import Recorder
 from safeexplorer.runs.settings import Settings, difference, from_dict

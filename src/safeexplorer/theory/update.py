@@ -11,11 +11,13 @@ from collections.abc import Callable
 import jax
 import numpy as np
 
-from safeexplorer.acting.networks import Params, init_actor_critic
+from safeexplorer.acting.networks import Params
 from safeexplorer.acting.trajectory import Batch, Rollout
+from safeexplorer.learning.hyperparameters import Hyperparameters
 from safeexplorer.learning.labelling import label
-from safeexplorer.learning.learner import Hyperparameters, appraise, loss_terms
+from safeexplorer.learning.learner import appraise, loss_terms
 from safeexplorer.learning.methods import DAGGER, SAFEEXPLORER, Method
+from safeexplorer.learning.networks import init_actor_critic
 from safeexplorer.theory.check import Check
 
 EXACT = 1e-12

@@ -9,7 +9,6 @@ import pytest
 from jax.flatten_util import ravel_pytree
 from scipy.optimize import minimize
 
-from safeexplorer.acting.networks import gaussian_log_prob, init_uniform, mlp
 from safeexplorer.learning.constrained import cpo
 from safeexplorer.learning.constrained.cpo import (
     ALL,
@@ -26,6 +25,7 @@ from safeexplorer.learning.constrained.cpo import (
     trust_region_step,
 )
 from safeexplorer.learning.constrained.estimates import Steps
+from safeexplorer.learning.networks import gaussian_log_prob, init_uniform, mlp
 
 
 def small_policy():

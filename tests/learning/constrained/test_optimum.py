@@ -10,12 +10,12 @@ from probes import Probe
 from scipy.optimize import linprog
 
 from safeexplorer.acting.collector import Collector
+from safeexplorer.acting.costs import step_cost
 from safeexplorer.acting.interventions import NoIntervention
 from safeexplorer.acting.networks import policy_mean
-from safeexplorer.learning.constrained import Hyperparameters
 from safeexplorer.learning.constrained.budget import Budget
 from safeexplorer.learning.constrained.learner import ConstrainedLearner, init_params
-from safeexplorer.learning.costs import step_cost
+from safeexplorer.learning.hyperparameters import ConstrainedHyperparameters
 
 # Every step brings an offer u, drawn afresh. Who takes it (a > 0) earns u and, with probability 1/2, begins the next
 # step in the heat, which costs 1; who leaves it (a <= 0) earns nothing and stays cool.
@@ -62,7 +62,7 @@ def exact(params) -> tuple[float, float]:
     total = cost = 0.0
     for t in range(HORIZON):
         observation = np.array([[offer, t / HORIZON] for offer in OFFERS], np.float32)
-        z = policy_mean(params, observation, np)[:, 0] / np.exp(params["log_std"][0])
+        z = policy_mean(params, observation)[:, 0] / np.exp(params["log_std"][0])
         taken = np.array([0.5 * math.erfc(-x / math.sqrt(2.0)) for x in z])
         total += (taken * OFFERS).mean()
         cost += HEAT * taken.mean() if t < HORIZON - 1 else 0.0
@@ -75,7 +75,7 @@ def learn(method: str, updates: int = 300) -> tuple[float, float]:
     env = Offers(64)
     collector = Collector(env, None, NoIntervention(), 2 * HORIZON)
     collector.reset(0)
-    hyper = Hyperparameters(gamma=1.0, minibatches=4, multiplier_start=2.0, multiplier_rate=0.05)
+    hyper = ConstrainedHyperparameters(gamma=1.0, minibatches=4, multiplier_start=2.0, multiplier_rate=0.05)
     params = init_params(rng, 2, 1, (16, 16))
     learner = ConstrainedLearner(method, hyper, params, Budget(64, LIMIT), step_cost("region", 0.5))
     size, results = 64 * 2 * HORIZON, []

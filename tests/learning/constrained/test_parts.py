@@ -9,14 +9,16 @@ import numpy as np
 import optax
 import pytest
 
-from safeexplorer.acting.networks import gaussian_kl, policy_mean
+from safeexplorer.acting.costs import step_cost
+from safeexplorer.acting.networks import policy_mean
 from safeexplorer.acting.trajectory import Rollout
 from safeexplorer.learning.constrained.budget import WINDOW, Budget
-from safeexplorer.learning.constrained.estimates import Hyperparameters, clipped, critic_loss, estimate
+from safeexplorer.learning.constrained.estimates import clipped, critic_loss, estimate
 from safeexplorer.learning.constrained.learner import ConstrainedLearner, init_params
 from safeexplorer.learning.constrained.moments import deviation, merge, no_moments
 from safeexplorer.learning.constrained.ppo_lagrangian import penalised, raise_price
-from safeexplorer.learning.costs import step_cost
+from safeexplorer.learning.hyperparameters import ConstrainedHyperparameters
+from safeexplorer.learning.networks import gaussian_kl
 
 METHODS = ("ppo_lagrangian", "cpo")
 
@@ -81,7 +83,7 @@ def test_a_policy_with_a_normaliser_sees_normalised_observations_within_bounds()
         "actor": [{"weight": np.eye(2, dtype=np.float32), "bias": np.zeros(2, np.float32)}],
         "normaliser": {"mean": np.array([1.0, 2.0]), "deviation": np.array([2.0, 0.1])},
     }
-    assert policy_mean(params, np.array([[5.0, 1.0]]), np).tolist() == [
+    assert policy_mean(params, np.array([[5.0, 1.0]])).tolist() == [
         [2.0, -5.0]
     ]  # (5 - 1) / 2, -10 held at -5
 
@@ -164,7 +166,7 @@ def linear_params(slope: float):
 def test_cost_returns_by_hand_with_a_fall_and_a_time_limit():
     # V_c(s) = 0.1 s. A fall at step 1 (cost 1), the time limit at step 3, where s' = 14.
     rollout = one_robot([0, 1, 0, 0], [0, 0, 0, 1])
-    hyper = Hyperparameters(gamma=0.5, gae_lambda=0.5)
+    hyper = ConstrainedHyperparameters(gamma=0.5, gae_lambda=0.5)
     cost = np.array([[0.0], [1.0], [0.0], [0.0]], np.float32)
     steps = estimate(linear_params(10.0), rollout, np.zeros((4, 1), np.float32), cost, hyper)
     d0 = 0.0 + 0.5 * 0.1 - 0.0  # 0.05
@@ -179,7 +181,7 @@ def test_cost_returns_by_hand_with_a_fall_and_a_time_limit():
 def test_reward_advantages_are_standardised_and_cost_advantages_only_centred():
     rollout = one_robot([0, 0, 0, 1], [0, 0, 0, 0])
     reward = np.array([[3.0], [0.0], [7.0], [1.0]], np.float32)
-    steps = estimate(linear_params(10.0), rollout, reward, 5 * reward, Hyperparameters())
+    steps = estimate(linear_params(10.0), rollout, reward, 5 * reward, ConstrainedHyperparameters())
     assert float(steps.advantage.mean()) == pytest.approx(0.0, abs=1e-6)
     assert float(steps.advantage.std()) == pytest.approx(1.0, rel=1e-5)
     assert float(steps.cost_advantage.mean()) == pytest.approx(0.0, abs=1e-5)
@@ -218,7 +220,7 @@ def learner_and_rollout(method: str, **changes):
             for name, kind in zip(Rollout._fields[7:12], (bool, bool, *(np.float32,) * 3), strict=True)
         },
     )
-    hyper = Hyperparameters(minibatches=4, **changes)
+    hyper = ConstrainedHyperparameters(minibatches=4, **changes)
     learner = ConstrainedLearner(
         method, hyper, init_params(rng, 3, 2, (8,)), Budget(2, 0.05), step_cost("fall", 1.0)
     )

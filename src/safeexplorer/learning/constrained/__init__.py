@@ -2,9 +2,3 @@
 
 They share networks, rollouts and advantages with the other methods; the optimisers are their own.
 """
-
-from __future__ import annotations
-
-from safeexplorer.learning.constrained.estimates import Hyperparameters
-
-__all__ = ["Hyperparameters"]

@@ -15,12 +15,11 @@ import jax
 import jax.numpy as jnp
 from jax.flatten_util import ravel_pytree
 
-from safeexplorer.acting.networks import Params, gaussian_entropy, gaussian_kl, gaussian_log_prob, mlp
+from safeexplorer.acting.networks import Params
 from safeexplorer.learning.constrained.estimates import (
     CRITICS,
     POLICY,
     ConstrainedState,
-    Hyperparameters,
     Steps,
     adam,
     critic_loss,
@@ -29,6 +28,8 @@ from safeexplorer.learning.constrained.estimates import (
     explained_variance,
     finite,
 )
+from safeexplorer.learning.hyperparameters import ConstrainedHyperparameters
+from safeexplorer.learning.networks import gaussian_entropy, gaussian_kl, gaussian_log_prob, mlp
 
 CONJUGATE_GRADIENT_STEPS = 15
 DAMPING = 0.1
@@ -46,7 +47,7 @@ SOME = 2  # within the limit now, part of the region is not
 ALL = 3  # the limit is out of reach: the plain trust-region step
 
 
-def init_state(params: Params, hyper: Hyperparameters) -> ConstrainedState:
+def init_state(params: Params, hyper: ConstrainedHyperparameters) -> ConstrainedState:
     """A fresh optimiser of the critics; there is no multiplier to remember."""
     critics = {name: params[name] for name in CRITICS}
     return ConstrainedState(params, adam(hyper).init(critics), jnp.float32(0.0), ())
@@ -180,7 +181,7 @@ def improve_policy(policy: Params, steps: Steps, excess: Any, target_kl: float) 
     return policy, metrics
 
 
-def make_improve(hyper: Hyperparameters) -> Callable:
+def make_improve(hyper: ConstrainedHyperparameters) -> Callable:
     """Compile `improve(state, rollout, reward, cost, excess, order, learning_rate) -> (state, metrics)`.
 
     The policy takes one step; the critics go through the rollout as often as the settings say.

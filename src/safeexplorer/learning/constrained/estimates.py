@@ -3,36 +3,21 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
 from typing import Any, NamedTuple
 
 import jax
 import jax.numpy as jnp
 import optax
 
-from safeexplorer.acting.networks import Layers, Params, gaussian_log_prob, mlp, normalised_observation
+from safeexplorer.acting.networks import Layers, Params, normalised_observation
 from safeexplorer.acting.trajectory import Rollout
+from safeexplorer.learning.hyperparameters import ConstrainedHyperparameters
 from safeexplorer.learning.labelling import Appraisal, advantages
+from safeexplorer.learning.networks import gaussian_log_prob, mlp
 
 CRITIC_DECAY = 1e-3  # weight of |phi|^2 in each critic's loss
 POLICY = ("actor", "log_std")
 CRITICS = ("critic", "cost_critic")
-
-
-@dataclass(frozen=True)
-class Hyperparameters:
-    """The constrained learners' numbers (the paper's appendix)."""
-
-    gamma: float = 0.99
-    gae_lambda: float = 0.95
-    clip: float = 0.2
-    max_gradient_norm: float = 40.0
-    adam_epsilon: float = 1e-8
-    epochs: int = 10
-    minibatches: int = 32
-    target_kl: float = 0.02
-    multiplier_start: float = 1e-3
-    multiplier_rate: float = 0.035
 
 
 class ConstrainedState(NamedTuple):
@@ -56,10 +41,12 @@ class Steps(NamedTuple):
     cost_target: Any  # [B] the same of the cost
 
 
-def estimate(params: Params, rollout: Rollout, reward: Any, cost: Any, hyper: Hyperparameters) -> Steps:
+def estimate(
+    params: Params, rollout: Rollout, reward: Any, cost: Any, hyper: ConstrainedHyperparameters
+) -> Steps:
     """GAE(gamma, lambda) of reward and cost; a fall ends both, the time limit bootstraps both."""
-    observation = normalised_observation(params["normaliser"], rollout.observation)
-    following = normalised_observation(params["normaliser"], rollout.next_observation)
+    observation = normalised_observation(params["normaliser"], rollout.observation, jnp)
+    following = normalised_observation(params["normaliser"], rollout.next_observation, jnp)
     log_prob = gaussian_log_prob(rollout.action, mlp(params["actor"], observation), params["log_std"])
 
     def gae(critic: Layers, signal: Any) -> tuple[Any, Any]:
@@ -93,13 +80,13 @@ def clipped(gradient: Params, limit: float) -> Params:
     return held
 
 
-def adam(hyper: Hyperparameters) -> optax.GradientTransformation:
+def adam(hyper: ConstrainedHyperparameters) -> optax.GradientTransformation:
     """Adam; the (annealed) learning rate multiplies the result."""
     return optax.scale_by_adam(eps=hyper.adam_epsilon)
 
 
 def descend(
-    loss: Callable, trained: Params, optimizer: Any, learning_rate: Any, hyper: Hyperparameters
+    loss: Callable, trained: Params, optimizer: Any, learning_rate: Any, hyper: ConstrainedHyperparameters
 ) -> tuple[Params, Any, Any]:
     """One step of Adam on `loss(trained) -> (value, extra)`: (trained, optimizer, extra)."""
     gradient, extra = jax.grad(loss, has_aux=True)(trained)

@@ -9,13 +9,14 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from safeexplorer.acting.networks import Params, init_uniform
+from safeexplorer.acting.networks import Params
 from safeexplorer.acting.trajectory import Rollout
 from safeexplorer.learning.constrained import cpo, ppo_lagrangian
 from safeexplorer.learning.constrained.budget import Budget
-from safeexplorer.learning.constrained.estimates import ConstrainedState, Hyperparameters
+from safeexplorer.learning.constrained.estimates import ConstrainedState
 from safeexplorer.learning.constrained.moments import Moments, deviation, merge, no_moments
-from safeexplorer.learning.costs import step_cost
+from safeexplorer.learning.hyperparameters import ConstrainedHyperparameters
+from safeexplorer.learning.networks import init_uniform
 
 OPTIMISERS = {"ppo_lagrangian": ppo_lagrangian, "cpo": cpo}
 REWARD_CLIP = 5.0
@@ -40,7 +41,9 @@ class ConstrainedLearner:
 
     columns = COLUMNS
 
-    def __init__(self, method: str, hyper: Hyperparameters, params: Params, budget: Budget, cost: Any):
+    def __init__(
+        self, method: str, hyper: ConstrainedHyperparameters, params: Params, budget: Budget, cost: Any
+    ):
         self.budget, self.cost = budget, cost
         size = len(params["actor"][0]["weight"])
         self.observations, self.rewards = no_moments((size,)), no_moments()
@@ -117,16 +120,3 @@ def init_params(
         "critic": init_uniform(rng, [observation_size, *hidden, 1]),
         "cost_critic": init_uniform(rng, [observation_size, *hidden, 1]),
     }
-
-
-def make_constrained(
-    settings: Any, rng: np.random.Generator, observation_size: int, action_size: int
-) -> ConstrainedLearner:
-    """From the settings of a run."""
-    return ConstrainedLearner(
-        settings.method,
-        settings.constrained_hyperparameters(),
-        init_params(rng, observation_size, action_size, settings.hidden),
-        Budget(settings.num_envs, settings.cost_limit),
-        step_cost(settings.cost, settings.max_radius),
-    )

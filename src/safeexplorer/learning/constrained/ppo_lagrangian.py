@@ -9,12 +9,11 @@ import jax
 import jax.numpy as jnp
 import optax
 
-from safeexplorer.acting.networks import Params, gaussian_entropy, gaussian_kl, gaussian_log_prob, mlp
+from safeexplorer.acting.networks import Params
 from safeexplorer.learning.constrained.estimates import (
     CRITICS,
     POLICY,
     ConstrainedState,
-    Hyperparameters,
     Steps,
     adam,
     critic_loss,
@@ -23,11 +22,13 @@ from safeexplorer.learning.constrained.estimates import (
     explained_variance,
     finite,
 )
+from safeexplorer.learning.hyperparameters import ConstrainedHyperparameters
+from safeexplorer.learning.networks import gaussian_entropy, gaussian_kl, gaussian_log_prob, mlp
 
 TRAINED = (*POLICY, *CRITICS)
 
 
-def init_state(params: Params, hyper: Hyperparameters) -> ConstrainedState:
+def init_state(params: Params, hyper: ConstrainedHyperparameters) -> ConstrainedState:
     """Fresh optimisers around `params`."""
     trained = {name: params[name] for name in TRAINED}
     multiplier = jnp.float32(hyper.multiplier_start)
@@ -47,7 +48,7 @@ def penalised(advantage: Any, cost_advantage: Any, multiplier: Any) -> Any:
     return (advantage - multiplier * cost_advantage) / (1.0 + multiplier)
 
 
-def make_improve(hyper: Hyperparameters) -> Callable:
+def make_improve(hyper: ConstrainedHyperparameters) -> Callable:
     """Compile `improve(state, rollout, reward, cost, excess, order, learning_rate) -> (state, metrics)`.
 
     `excess` is J_c - d. Passes over the rollout stop when the policy has moved by more than the target KL.
