@@ -7,12 +7,12 @@ from pathlib import Path
 import jax
 import numpy as np
 import pytest
+from records import read_table
 from small_agents import REGION, agent, equal
 from toys import Choice, Drift, far
 
 import safeexplorer
 from safeexplorer import JumpStart, SafeExplorer, SafeRegion, StateShield, linear
-from safeexplorer.runs.recording import read_table
 from safeexplorer.runs.settings import Settings
 from safeexplorer.runs.training import train
 

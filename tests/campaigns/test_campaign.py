@@ -14,6 +14,7 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 import pytest
+from records import read_table
 from same_run import assert_same_run
 
 from safeexplorer.campaigns import Campaign, make_engine, make_jobs
@@ -21,7 +22,6 @@ from safeexplorer.campaigns.campaign import ATTEMPTS, Outcome
 from safeexplorer.campaigns.local import LocalEngine
 from safeexplorer.campaigns.overview import Overview, last_row
 from safeexplorer.files.checkpoint import exclusive, is_held
-from safeexplorer.runs.recording import read_table
 from safeexplorer.runs.results import load_results
 from safeexplorer.runs.settings import Settings
 from safeexplorer.runs.specs import run_spec

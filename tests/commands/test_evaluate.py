@@ -6,9 +6,9 @@ import json
 
 import numpy as np
 import pytest
+from records import read_table
 
 from safeexplorer.cli import main
-from safeexplorer.runs.recording import read_table
 from safeexplorer.runs.settings import Settings
 from safeexplorer.runs.training import train
 

@@ -21,8 +21,9 @@ from safeexplorer.paper.measures import MEASURES
 from safeexplorer.paper.pages import fill_page
 from safeexplorer.paper.palette import COLOURS, arm_colours
 from safeexplorer.paper.sheet import FORMATS, escape_latex, lay_out
-from safeexplorer.runs.results import enough_recovery, load_results
+from safeexplorer.runs.results import load_results
 from safeexplorer.runs.settings import Settings
+from safeexplorer.runs.summary import enough_recovery
 
 METHODS = ["ppo", "recovery_rl", "safe_legged", "cpo", "ppo_lagrangian", "analytic", "safeexplorer"]
 UPDATES = 150

@@ -8,19 +8,20 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
+from records import read_table
 from synthetic import write_run
 
 from safeexplorer.commands import train as train_commands
 from safeexplorer.commands.train import add_train, settings_from
 from safeexplorer.files.interruption import Stopped
+from safeexplorer.files.tables import read_columns
 from safeexplorer.learning.methods import CONSTRAINED, METHODS
 from safeexplorer.paper import ARTEFACTS
 from safeexplorer.paper.artefact import Protocol
-from safeexplorer.runs.recording import read_table
-from safeexplorer.runs.results import collect_run, load_results, read_columns, result_from_dict, write_result
+from safeexplorer.runs.results import collect_run, load_results, result_from_dict, write_result
 from safeexplorer.runs.settings import Settings
 from safeexplorer.runs.specs import command_words, run_spec, without_effect
-from safeexplorer.runs.summary import TRAILING, falls_to_success
+from safeexplorer.runs.summary import TRAILING, falls_at, success_levels, summarise_run
 
 SMALL = Settings(steps=300 * 8192)
 
@@ -122,13 +123,14 @@ def test_falls_to_success_from_the_small_file_for_any_bar(tmp_path, method):
     folder = write_run(tmp_path, replace(SMALL, method=method))
     result, episodes = collect_run(folder), read_table(folder / "episodes.csv")
     returns, fell = [e["total_return"] for e in episodes], [e["fell"] for e in episodes]
+    levels = success_levels(returns, fell)
     for bar in np.linspace(-200, max(returns) * 1.05, 60):
         expected = next(
             (sum(fell[: i + 1]) for i in range(TRAILING - 1, len(returns))
              if np.mean(returns[i - TRAILING + 1 : i + 1]) >= bar),
             None,
         )  # fmt: skip
-        assert falls_to_success(episodes, bar) == expected
+        assert falls_at(levels, bar) == expected
         ours = result.falls_to(bar)
         if expected is None or expected <= 200:
             assert ours == expected
@@ -144,6 +146,7 @@ def test_numbers_agree_with_the_records(tmp_path):
     assert numbers["final_reward"] == pytest.approx(np.mean(last_tenth))
     assert numbers["falls"] == sum(e["fell"] for e in episodes)
     assert numbers["final_cost"] == pytest.approx(np.mean(last_twentieth))
+    assert numbers.items() <= summarise_run(folder, numbers["seconds"]).items()  # what summary.json says
     late = [e["gap"] for e in read_table(folder / "evaluations.csv") if e["update"] > 240]
     assert numbers["gap_late"] == pytest.approx(np.mean(late))
 

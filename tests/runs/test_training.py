@@ -14,11 +14,12 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from records import read_table
 from same_run import assert_same_run, final_state
 
 from safeexplorer.files.checkpoint import RunInUse, checkpoints, exclusive, load_checkpoint
 from safeexplorer.files.interruption import Stopped
-from safeexplorer.runs.recording import exit_states, read_exits, read_table
+from safeexplorer.runs.recording import exit_states, read_exits
 from safeexplorer.runs.settings import Settings
 from safeexplorer.runs.training import open_run, stored_settings, train
 

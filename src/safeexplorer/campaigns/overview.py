@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import time
 from collections import Counter
-from pathlib import Path
 from typing import Any
 
 from rich.console import Console, Group
@@ -14,10 +13,10 @@ from rich.table import Table
 from rich.text import Text
 
 from safeexplorer.campaigns.campaign import ELSEWHERE, FAILED, FINISHED, RUNNING, WAITING, Job
+from safeexplorer.files.tables import last_row
 
 REFRESH_SECONDS = 0.5
 PRINT_SECONDS = 60.0
-TAIL_BYTES = 4096
 
 
 class Overview:
@@ -67,7 +66,7 @@ class Overview:
             "run", "progress", "", "steps/s", "return", "falls", "recovery", box=None, pad_edge=False
         )
         for job in [job for job in jobs if job.state in (RUNNING, ELSEWHERE)][:40]:
-            row, total = last_row(job.folder), job.spec.settings.updates
+            row, total = last_row(job.folder / "metrics.csv"), job.spec.settings.updates
             if row is None:
                 table.add_row(Text(job.spec.label), ProgressBar(1, 0, 20), "", "starting", "", "", "")
                 continue
@@ -91,20 +90,3 @@ class Overview:
         tally = Counter(job.state for job in jobs)
         order = (FINISHED, RUNNING, ELSEWHERE, WAITING, FAILED)
         return f"{len(jobs)} runs: " + ", ".join(f"{tally[state]} {state}" for state in order if tally[state])
-
-
-def last_row(folder: Path) -> dict[str, float | None] | None:
-    """The newest whole line of the metrics, without reading the rest."""
-    path = folder / "metrics.csv"
-    if not path.is_file():
-        return None
-    with open(path, "rb") as file:
-        names = file.readline().decode().strip().split(",")
-        start = file.tell()
-        size = file.seek(0, 2)
-        file.seek(max(start, size - TAIL_BYTES))
-        lines = file.read().decode().split("\n")[:-1]
-    values = lines[-1].split(",") if lines else []
-    if len(values) != len(names):
-        return None
-    return {name: float(value) if value else None for name, value in zip(names, values, strict=True)}

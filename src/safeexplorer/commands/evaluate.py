@@ -12,8 +12,9 @@ from rich.table import Table
 
 from safeexplorer import robots
 from safeexplorer.acting.evaluation import evaluate
+from safeexplorer.files.tables import read_columns
 from safeexplorer.runs.policies import load_policy
-from safeexplorer.runs.recording import read_table
+from safeexplorer.runs.summary import tidy
 from safeexplorer.runs.training import stored_settings
 from safeexplorer.runs.world import make_intervention
 
@@ -80,6 +81,6 @@ def evaluate_run(folder: Path, episodes: int, seed: int) -> dict[str, Any]:
         "seed": settings.seed,
         "steps": update * settings.batch_size,
         "episodes": episodes,
-        "mixed_return": read_table(folder / "metrics.csv")[update - 1]["return_trailing"],
+        "mixed_return": tidy(read_columns(folder / "metrics.csv")["return_trailing"][update - 1], 17),
         **{name: {k: float(x) for k, x in row._asdict().items()} for name, row in rows.items()},
     }

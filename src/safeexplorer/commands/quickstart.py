@@ -13,7 +13,7 @@ from rich.console import Console
 from rich.live import Live
 from rich.table import Table
 
-from safeexplorer.runs.recording import read_table
+from safeexplorer.files.tables import last_row
 
 ROBOT = "half_cheetah"
 METHODS = ("ppo", "safeexplorer")
@@ -64,12 +64,10 @@ def overview(folders: dict[str, Path], steps: int) -> Table:
     """One line per run, from the metrics it has written so far."""
     table = Table("method", "steps", "return", "falls", "recovery rate", title="HalfCheetah, side by side")
     for method, folder in folders.items():
-        path = folder / "metrics.csv"
-        rows = read_table(path) if path.exists() else []
-        if not rows:
+        row = last_row(folder / "metrics.csv")
+        if row is None:
             table.add_row(method, "compiling", "", "", "")
             continue
-        row = rows[-1]
         trailing = "" if row["return_trailing"] is None else f"{row['return_trailing']:,.0f}"
         share = f"{row['steps'] / steps:.0%}"
         table.add_row(method, share, trailing, f"{row['falls']:,.0f}", f"{row['recovery_rate']:.0%}")

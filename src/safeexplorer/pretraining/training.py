@@ -18,10 +18,10 @@ from safeexplorer import robots
 from safeexplorer.files.checkpoint import exclusive, load_latest, save_checkpoint
 from safeexplorer.files.interruption import Stopped, stop_requests
 from safeexplorer.files.provenance import provenance
+from safeexplorer.files.tables import Table
 from safeexplorer.pretraining.settings import RecoverySettings, difference
 from safeexplorer.pretraining.trainer import METRICS, Trainer
 from safeexplorer.recovery.actor import save_actor
-from safeexplorer.runs.recording import Table
 
 Watch = Callable[[Trainer, dict[str, Any]], None]
 

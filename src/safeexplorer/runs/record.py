@@ -11,8 +11,9 @@ import numpy as np
 from safeexplorer.acting.accounting import Counts, Episode
 from safeexplorer.acting.evaluation import Evaluation
 from safeexplorer.acting.trajectory import Rollout
+from safeexplorer.files.tables import Table
 from safeexplorer.learning import diagnostics
-from safeexplorer.runs.recording import BlackBox, ExitLog, Table
+from safeexplorer.runs.recording import BlackBox, ExitLog
 from safeexplorer.runs.settings import Settings
 from safeexplorer.runs.world import World
 

@@ -3,8 +3,6 @@ part of the checkpoint, so that a resumed run continues it exactly."""
 
 from __future__ import annotations
 
-import csv
-import io
 import json
 import math
 import os
@@ -35,48 +33,6 @@ class Recorded(Protocol):
     def pose(self) -> np.ndarray:
         """[E, k] how the robots look now."""
         ...
-
-
-class Table:
-    """A CSV file with fixed columns. Numbers are written so that they read back exactly; None is empty."""
-
-    def __init__(self, path: Path, columns: list[str], offset: int = 0):
-        self.path, self.columns = path, columns
-        self._file = open(path, "ab")
-        self._file.truncate(offset)
-        self._file.seek(offset)
-        if offset == 0:
-            self._write([columns])
-
-    def append(self, *rows: dict[str, Any]) -> None:
-        """Add rows; every column must be there."""
-        self._write([[row[column] for column in self.columns] for row in rows])
-
-    def offset(self) -> int:
-        """The length of the file, safely on disk."""
-        self._file.flush()
-        os.fsync(self._file.fileno())
-        return self._file.tell()
-
-    def _write(self, rows: list[list[Any]]) -> None:
-        text = io.StringIO()
-        csv.writer(text, lineterminator="\n").writerows(
-            [
-                ["" if x is None else repr(float(x)) if isinstance(x, float) else x for x in row]
-                for row in rows
-            ]
-        )
-        self._file.write(text.getvalue().encode())
-        self._file.flush()
-
-    def close(self) -> None:
-        self._file.close()
-
-
-def read_table(path: Path) -> list[dict[str, float | None]]:
-    """The rows of a `Table`: numbers, None where empty."""
-    with open(path, newline="") as file:
-        return [{k: float(v) if v else None for k, v in row.items()} for row in csv.DictReader(file)]
 
 
 class ExitLog:

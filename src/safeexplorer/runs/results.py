@@ -11,19 +11,18 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-import numpy as np
-
 from safeexplorer.runs.specs import RunSpec, spec_from_dict
-from safeexplorer.runs.summary import FINAL_SHARE, falls_at, success_levels
+from safeexplorer.runs.summary import (
+    falls_at,
+    numbers,
+    read_records,
+    sample_curve,
+    success_levels,
+    thin_levels,
+    tidy_list,
+)
 
 FORMAT = 1
-SAMPLES = 200  # of a curve
-FALLS_GRAIN = 0.005  # of the falls-to-success staircase: exact up to 200 falls, then within half a percent
-LATE_SHARE = 0.2  # of training, at its end: the objective gap
-COST_SHARE = 0.05  # of training, at its end: falls per episode of the constrained methods
-ESS_STEPS = 200  # recovery steps of an update; with fewer even a single effective one is more than 0.5%
-AT_END = ("steps", "return_trailing", "falls", "radius")  # of a bin of updates, the last value
-AVERAGED = ("recovery_rate", "segment_success", "importance_ess_share", "importance_log10_variance_ratio")
 FINISHED, UNFINISHED, FAILED = "finished", "unfinished", "failed"
 
 
@@ -82,76 +81,24 @@ def collect_run(folder: Path) -> Result:
     if not (folder / "evaluations.csv").is_file():  # it stopped before it opened its records
         error = failure["error"] if failure else None
         return Result(folder.name, spec, FAILED if failure else UNFINISHED, 0, error, folder=folder)
-    metrics, episodes = read_columns(folder / "metrics.csv"), read_columns(folder / "episodes.csv")
-    evaluations = stochastic(read_columns(folder / "evaluations.csv"))
-    done = int(metrics["update"][-1]) if len(metrics["update"]) else 0
+    metrics, episodes, evaluations = read_records(folder)
     summary = read_json(folder / "summary.json")
-    status = FINISHED if summary else FAILED if failure else UNFINISHED
-    total = spec.settings.updates
-    levels = success_levels(episodes["total_return"], episodes["fell"])
     return Result(
         name=folder.name,
         spec=spec,
-        status=status,
-        updates=done,
+        status=FINISHED if summary else FAILED if failure else UNFINISHED,
+        updates=int(metrics["update"][-1]) if len(metrics["update"]) else 0,
         error=failure["error"] if failure and not summary else None,
         provenance=facts["provenance"],
         recovery=facts["recovery"],
-        numbers=numbers(metrics, episodes, evaluations, total) | {"seconds": (summary or {}).get("seconds")},
-        levels=thin_levels(levels),
-        curve=sample_curve(metrics) if done else {},
+        numbers=numbers(metrics, episodes, evaluations, spec.settings.updates)
+        | {"seconds": (summary or {}).get("seconds")},
+        levels=thin_levels(success_levels(episodes["total_return"], episodes["fell"])),
+        curve=sample_curve(metrics),
         evaluations={k: tidy_list(evaluations[k]) for k in ("steps", "total_return", "gap", "falls", "beta")},
         replay=read_json(folder / "replay.json"),
         folder=folder,
     )
-
-
-def numbers(
-    metrics: dict[str, np.ndarray],
-    episodes: dict[str, np.ndarray],
-    evaluations: dict[str, np.ndarray],
-    updates: int,
-) -> dict[str, float | None]:
-    """The numbers that tables are made of."""
-    if not len(metrics["update"]):
-        return {}
-    late, late_metrics = (share_rows(table, updates, LATE_SHARE) for table in (evaluations, metrics))
-    final = share_rows(episodes, updates, FINAL_SHARE)["total_return"]
-    cost = share_rows(episodes, updates, COST_SHARE)["fell"]
-    counts = {
-        name: int(metrics[name][-1])
-        for name in ("steps", "falls", "episodes", "exits", "recovery_steps", "succeeded", "failed")
-    }
-    return counts | {
-        "final_reward": mean(final),
-        "final_episodes": len(final),
-        "final_cost": mean(cost),
-        "recovery_rate_late": mean(late_metrics["recovery_rate"]),
-        "mixed_return_late": mean(late["mixed_return"]),
-        "alone_return_late": mean(late["total_return"]),
-        "gap_late": mean(late["gap"]),
-        "alone_falls_late": mean(late["falls"]),
-        "ess_max": largest(metrics["importance_ess_share"][enough_recovery(metrics)]),
-        "log10_variance_ratio_max": largest(metrics["importance_log10_variance_ratio"]),
-    }
-
-
-def enough_recovery(metrics: dict[str, np.ndarray]) -> np.ndarray:
-    """Updates whose effective sample size says something: as a share of n recovery steps it is at least 1/n."""
-    return metrics["recovery_rate"] * np.diff(metrics["steps"], prepend=0.0) >= ESS_STEPS
-
-
-def sample_curve(metrics: dict[str, np.ndarray]) -> dict[str, list[float | None]]:
-    """At most `SAMPLES` points over the updates: totals as they stand, rates averaged over the updates between."""
-    count = len(metrics["update"])
-    edges = np.unique(np.linspace(0, count, min(SAMPLES, count) + 1).round().astype(int))
-    curve = {name: tidy_list(metrics[name][edges[1:] - 1]) for name in AT_END}
-    for name in AVERAGED:
-        known = ~np.isnan(metrics[name])
-        totals = np.add.reduceat(np.where(known, metrics[name], 0.0), edges[:-1])
-        counts = np.add.reduceat(known, edges[:-1], dtype=int)
-        curve[name] = tidy_list(np.where(counts > 0, totals / np.maximum(counts, 1), np.nan), 5)
-    return curve
 
 
 # -- many ----------------------------------------------------------------------------------------------------
@@ -199,73 +146,6 @@ def write_result(result: Result, folder: Path) -> Path:
     )
     path.write_text("{\n" + body + "\n}\n")
     return path
-
-
-# -- small -----------------------------------------------------------------------------------------------------
-
-
-def read_columns(path: Path) -> dict[str, np.ndarray]:
-    """A CSV table by column; nan where empty. The last line of a killed run may be cut: it is left out."""
-    with open(path, "rb") as file:
-        names = file.readline().decode().strip().split(",")
-        text = file.read()
-    text = text[: text.rfind(b"\n") + 1]
-    lines = text.decode().splitlines()
-    if b",," in text or b",\n" in text:
-        rows = [[float(cell or "nan") for cell in line.split(",")] for line in lines]
-        table = np.array(rows).reshape(-1, len(names))
-    else:
-        table = np.loadtxt(lines, delimiter=",", ndmin=2) if lines else np.zeros((0, len(names)))
-    return dict(zip(names, table.T, strict=True))
-
-
-def stochastic(table: dict[str, np.ndarray]) -> dict[str, np.ndarray]:
-    """Of the evaluations, those with the policy's noise: the ones Theorem 2 is about."""
-    rows = table["deterministic"] == 0.0
-    return {name: values[rows] for name, values in table.items()}
-
-
-def share_rows(table: dict[str, np.ndarray], updates: int, share: float) -> dict[str, np.ndarray]:
-    """The rows of the last `share` of training."""
-    rows = table["update"] > (1.0 - share) * updates
-    return {name: values[rows] for name, values in table.items()}
-
-
-def thin_levels(levels: list[tuple[float, int]]) -> list[tuple[float, int]]:
-    """Of levels whose falls differ by less than the grain, the highest: falls are never understated."""
-    kept: list[tuple[float, int]] = []
-    begin = -1
-    for level, falls in levels:
-        if kept and falls <= begin * (1 + FALLS_GRAIN):
-            kept.pop()
-        else:
-            begin = falls
-        kept.append((tidy(level, 9), falls))
-    return kept
-
-
-def mean(values: np.ndarray) -> float | None:
-    """Of what is there; None if nothing is."""
-    values = values[~np.isnan(values)]
-    return tidy(float(values.mean()), 9) if len(values) else None
-
-
-def largest(values: np.ndarray) -> float | None:
-    """Of what is there; None if nothing is."""
-    values = values[~np.isnan(values)]
-    return tidy(float(values.max())) if len(values) else None
-
-
-def tidy(value: float | None, digits: int = 7) -> float | None:
-    """So many significant digits, None for nan."""
-    if value is None or np.isnan(value):
-        return None
-    rounded = float(f"{value:.{digits}g}")
-    return int(rounded) if rounded.is_integer() and abs(rounded) < 1e15 else rounded
-
-
-def tidy_list(values: np.ndarray, digits: int = 7) -> list[float | None]:
-    return [tidy(value, digits) for value in values.tolist()]
 
 
 def read_json(path: Path) -> Any:

@@ -7,14 +7,18 @@ import math
 import os
 import signal
 from dataclasses import replace
+from pathlib import Path
 
 import numpy as np
 import pytest
+from records import read_table
+from synthetic import write_run
 
-from safeexplorer.commands.feasibility import converged_cost, feasibility
+from safeexplorer.commands.feasibility import feasibility
 from safeexplorer.files.checkpoint import checkpoints, load_checkpoint
 from safeexplorer.files.interruption import Stopped
-from safeexplorer.runs.recording import read_table
+from safeexplorer.files.tables import Table
+from safeexplorer.runs.results import collect_run, load_results
 from safeexplorer.runs.settings import Settings
 from safeexplorer.runs.training import train
 
@@ -92,40 +96,48 @@ def test_bad_settings_are_named(change, message):
 # -- feasibility -------------------------------------------------------------------------------------------
 
 
-def write_run(folder, method: str, seed: int, ended: list[tuple[int, float]], robot: str = "ant") -> None:
-    """A run folder of as many updates, each with (episodes that ended, their cost)."""
-    folder.mkdir()
-    settings = Settings(robot=robot, method=method, seed=seed).resolved().as_dict()
-    (folder / "run.json").write_text(json.dumps({"settings": settings, "updates": len(ended)}))
-    total, lines = 0, ["update,episodes,cost_ended"]
-    for update, (episodes, cost) in enumerate(ended, start=1):
-        total += episodes
-        lines.append(f"{update},{total},{cost}")
-    (folder / "metrics.csv").write_text("\n".join(lines) + "\n")
+def constrained_run(folder: Path, method: str, seed: int, ended: list[tuple[int, float]]) -> Path:
+    """A run of as many updates, each with (episodes that ended, their cost)."""
+    folder = write_run(
+        folder, Settings(robot="ant", method=method, seed=seed, steps=2048 * len(ended)), name=str(seed)
+    )
+    metrics, episodes = (read_table(folder / name) for name in ("metrics.csv", "episodes.csv"))
+    rows = [
+        dict.fromkeys(episodes[0], 0) | {"update": update}
+        for update, (count, _) in enumerate(ended, start=1)
+        for _ in range(count)
+    ]
+    costs = [row | {"cost_ended": cost} for row, (_, cost) in zip(metrics, ended, strict=True)]
+    for name, table in (("metrics.csv", costs), ("episodes.csv", rows)):
+        written = Table(folder / name, list(table[0]))
+        written.append(*table)
+        written.close()
+    return folder
 
 
-def test_converged_cost_is_per_episode_of_the_last_twentieth(tmp_path):
-    write_run(tmp_path / "run", "cpo", 1, [(5, 5.0)] * 38 + [(3, 1.0), (1, 0.0)])
-    assert converged_cost(tmp_path / "run") == pytest.approx(1.0 / 4)  # 2 of 40 updates: 4 episodes, cost 1
+def test_cost_is_per_episode_of_the_last_twentieth(tmp_path):
+    run = constrained_run(tmp_path, "cpo", 1, [(5, 5.0)] * 38 + [(3, 1.0), (1, 0.0)])
+    cost = collect_run(run).numbers["final_cost"]
+    assert cost == pytest.approx(1.0 / 4)  # 2 of 40 updates: 4 episodes, cost 1
 
 
 def test_no_episode_at_the_end_is_said_and_not_guessed(tmp_path):
-    write_run(tmp_path / "run", "cpo", 1, [(1, 1.0)] * 19 + [(0, 0.0)])
-    assert converged_cost(tmp_path / "run") is None
+    run = constrained_run(tmp_path, "cpo", 1, [(1, 1.0)] * 19 + [(0, 0.0)])
+    assert collect_run(run).numbers["final_cost"] is None
 
 
 def test_feasibility_over_seeds_beside_the_paper(tmp_path):
     for seed, cost in ((1, 2.0), (2, 4.0)):
-        write_run(tmp_path / f"{seed}", "cpo", seed, [(10, 10.0)] * 19 + [(10, cost)])
-    (row,) = feasibility([tmp_path / "1", tmp_path / "2"])
+        constrained_run(tmp_path, "cpo", seed, [(10, 10.0)] * 19 + [(10, cost)])
+    (row,) = feasibility(load_results([tmp_path]))
     assert (row["robot"], row["method"], row["limit"], row["seeds"]) == ("ant", "cpo", 0.05, 2)
     assert row["cost"] == pytest.approx(0.3)
     assert row["deviation"] == pytest.approx(0.1 * math.sqrt(2))  # 0.2 and 0.4, ddof = 1
     assert row["feasible"] is False
-    assert row["paper"] == [0.103, 0.029]
+    assert row["paper"] == (0.103, 0.029)
 
 
 def test_other_methods_have_no_budget(tmp_path):
-    write_run(tmp_path / "run", "ppo", 1, [(1, 0.0)])
-    with pytest.raises(ValueError, match="holds a run of ppo; a budget of cost have: ppo_lagrangian, cpo"):
-        feasibility([tmp_path / "run"])
+    write_run(tmp_path, Settings(method="ppo", steps=20 * 8192), name="mine")
+    with pytest.raises(ValueError, match="mine is a run of ppo; a budget of cost have: ppo_lagrangian, cpo"):
+        feasibility(load_results([tmp_path]))

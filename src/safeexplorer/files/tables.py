@@ -1,0 +1,80 @@
+"""CSV tables of numbers: written row by row, read by column."""
+
+from __future__ import annotations
+
+import csv
+import io
+import os
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+TAIL_BYTES = 4096  # longer than any row
+
+
+class Table:
+    """A CSV file with fixed columns. Numbers are written so that they read back exactly; None is empty."""
+
+    def __init__(self, path: Path, columns: list[str], offset: int = 0):
+        self.path, self.columns = path, columns
+        self._file = open(path, "ab")
+        self._file.truncate(offset)
+        self._file.seek(offset)
+        if offset == 0:
+            self._write([columns])
+
+    def append(self, *rows: dict[str, Any]) -> None:
+        """Add rows; every column must be there."""
+        self._write([[row[column] for column in self.columns] for row in rows])
+
+    def offset(self) -> int:
+        """The length of the file, safely on disk."""
+        self._file.flush()
+        os.fsync(self._file.fileno())
+        return self._file.tell()
+
+    def _write(self, rows: list[list[Any]]) -> None:
+        text = io.StringIO()
+        csv.writer(text, lineterminator="\n").writerows(
+            [
+                ["" if x is None else repr(float(x)) if isinstance(x, float) else x for x in row]
+                for row in rows
+            ]
+        )
+        self._file.write(text.getvalue().encode())
+        self._file.flush()
+
+    def close(self) -> None:
+        self._file.close()
+
+
+def read_columns(path: Path) -> dict[str, np.ndarray]:
+    """A CSV table by column; nan where empty. The last line of a killed run may be cut: it is left out."""
+    with open(path, "rb") as file:
+        names = file.readline().decode().strip().split(",")
+        text = file.read()
+    text = text[: text.rfind(b"\n") + 1]
+    lines = text.decode().splitlines()
+    if b",," in text or b",\n" in text:
+        rows = [[float(cell or "nan") for cell in line.split(",")] for line in lines]
+        table = np.array(rows).reshape(-1, len(names))
+    else:
+        table = np.loadtxt(lines, delimiter=",", ndmin=2) if lines else np.zeros((0, len(names)))
+    return dict(zip(names, table.T, strict=True))
+
+
+def last_row(path: Path) -> dict[str, float | None] | None:
+    """The newest whole row, without reading the rest; None where there is none yet."""
+    if not path.is_file():
+        return None
+    with open(path, "rb") as file:
+        names = file.readline().decode().strip().split(",")
+        start = file.tell()
+        size = file.seek(0, 2)
+        file.seek(max(start, size - TAIL_BYTES))
+        lines = file.read().decode().split("\n")[:-1]
+    values = lines[-1].split(",") if lines else []
+    if len(values) != len(names):
+        return None
+    return {name: float(value) if value else None for name, value in zip(names, values, strict=True)}
