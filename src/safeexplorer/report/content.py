@@ -18,7 +18,8 @@ from safeexplorer.paper.palette import COLOURS, MORE_COLOURS
 from safeexplorer.paper.sheet import caption_lines, has_paper, lay_out
 from safeexplorer.paper.statistics import bootstrap, mean_and_deviation, probability_of_improvement
 from safeexplorer.paper.tables import MAIN, SOFT_VARIANTS
-from safeexplorer.runs.results import FAILED, Result, tidy
+from safeexplorer.runs.results import FAILED, Result
+from safeexplorer.runs.summary import tidy
 
 METHOD_LABELS = {arm.method: arm.label for arm in (*SAMPLED, *SOFT_VARIANTS.arms, *MAIN)} | {
     "dagger": "DAgger"
