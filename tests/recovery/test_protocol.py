@@ -9,9 +9,9 @@ import numpy as np
 import pytest
 
 from safeexplorer.learning.networks import init_squashed
-from safeexplorer.recovery import RecoveryError, interface_of, known_recoveries, load_recovery, provenance
+from safeexplorer.recovery import RecoveryError, known_recoveries, load_recovery, provenance
 from safeexplorer.recovery.actor import save_actor
-from safeexplorer.recovery.shipped import WEIGHTS, shipped
+from safeexplorer.recovery.library import WEIGHTS, shipped
 from safeexplorer.robots import ROBOTS, get_robot, make
 
 CHEETAH = get_robot("half_cheetah")
@@ -19,7 +19,7 @@ OBSERVATION = np.random.default_rng(0).standard_normal((3, 17))
 
 
 def write_actor(path, robot=CHEETAH, hidden=(16,), seed=0, **facts):
-    interface = interface_of(robot)
+    interface = robot.interface()
     params = init_squashed(
         np.random.default_rng(seed), interface.observation_size, interface.low.size, hidden
     )
@@ -31,7 +31,7 @@ def write_actor(path, robot=CHEETAH, hidden=(16,), seed=0, **facts):
 def test_every_named_recovery_acts_within_bounds_on_any_number_of_rows(robot):
     world = make(robot.name, 4, flavour="recovery")
     observation, _ = world.reset(seed=0)
-    for name in known_recoveries(robot.name):
+    for name in known_recoveries(robot.name, robot.posture):
         recovery = load_recovery(name, robot)
         for rows in (slice(0, 4), slice(1, 2), [0, 3], slice(0, 0)):
             action = recovery.act(observation[rows])
@@ -45,7 +45,7 @@ def test_every_named_recovery_acts_within_bounds_on_any_number_of_rows(robot):
 
 def test_default_is_the_first_known_one():
     for robot in ROBOTS.values():
-        assert load_recovery("default", robot).name == known_recoveries(robot.name)[0]
+        assert load_recovery("default", robot).name == known_recoveries(robot.name, robot.posture)[0]
 
 
 @pytest.mark.parametrize(("robot", "rest"), [("half_cheetah", 0.13), ("ant", 0.13), ("go1", 0.05)])
@@ -268,7 +268,7 @@ def test_a_shipped_file_that_was_replaced_is_refused(tmp_path, monkeypatch):
     digest = load_recovery(tmp_path / "half_cheetah.npz", CHEETAH).digest
     entry = {"robot": "half_cheetah", "file": "half_cheetah.npz", "sha256": digest}
     (tmp_path / "manifest.json").write_text(json.dumps({"half_cheetah": entry}))
-    monkeypatch.setattr("safeexplorer.recovery.shipped.WEIGHTS", tmp_path)
+    monkeypatch.setattr("safeexplorer.recovery.library.WEIGHTS", tmp_path)
     assert load_recovery("default", CHEETAH).digest == digest
     with pytest.raises(RecoveryError, match="recovery 'half_cheetah' is for half_cheetah, not for ant"):
         load_recovery("half_cheetah", get_robot("ant"))

@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 from stock import random_actions, stock_in_state
 
 from safeexplorer.robots import half_cheetah, make
-from safeexplorer.robots.models import load_gymnasium_model
+from safeexplorer.robots.models import gymnasium_model
 from safeexplorer.robots.starts import lowest_point
 
 
@@ -35,7 +35,7 @@ def test_equals_stock_for_1000_random_steps(monkeypatch, tmp_path):
 def test_the_model_is_gymnasiums_bit_for_bit(monkeypatch, tmp_path):
     monkeypatch.chdir(tmp_path)
     stock = stock_in_state("HalfCheetah-v5", make("half_cheetah", 1)).model
-    ours = load_gymnasium_model("half_cheetah.xml")
+    ours = gymnasium_model("half_cheetah.xml")
     for field in ("body_mass", "body_inertia", "dof_armature", "jnt_stiffness", "jnt_range", "actuator_gear"):
         np.testing.assert_array_equal(getattr(ours, field), getattr(stock, field), err_msg=field)
     assert ours.body_mass.sum() == pytest.approx(14)

@@ -15,10 +15,9 @@ from safeexplorer.files.interruption import Stopped
 from safeexplorer.pretraining.display import PretrainingDisplay, grade_table, plot_grades
 from safeexplorer.pretraining.grading import Share, grade, replay, replay_run
 from safeexplorer.pretraining.selection import select
-from safeexplorer.pretraining.settings import RECIPES, RecoverySettings, recovery_settings
+from safeexplorer.pretraining.settings import RecoverySettings, recovery_settings
 from safeexplorer.pretraining.training import train_recovery
-from safeexplorer.recovery.foreign import load_recovery
-from safeexplorer.recovery.shipped import known_recoveries, provenance, shipped
+from safeexplorer.recovery.library import known_recoveries, load_recovery, provenance, shipped
 from safeexplorer.robots import ROBOTS, get_robot
 
 OPTIONS = [field for field in fields(RecoverySettings) if field.name != "robot"]
@@ -47,7 +46,7 @@ def add_train(parser: argparse.ArgumentParser) -> None:
     for field in OPTIONS:
         many = isinstance(field.default, tuple)
         kind = int if many else type(field.default)
-        own = {robot: recipe[field.name] for robot, recipe in RECIPES.items() if field.name in recipe}
+        own = {r.name: r.recipe[field.name] for r in ROBOTS.values() if field.name in r.recipe}
         note = "".join(f"; {robot}: {value}" for robot, value in own.items())
         parser.add_argument(
             f"--{field.name.replace('_', '-')}",
@@ -144,7 +143,7 @@ def select_command(args: argparse.Namespace) -> int:
 def grade_command(args: argparse.Namespace) -> int:
     """Grade recoveries side by side, from the same resets."""
     robot = get_robot(args.robot)
-    names = args.recovery or known_recoveries(robot.name)
+    names = args.recovery or known_recoveries(robot.name, robot.posture)
     recoveries = [load_recovery(name, robot) for name in names]
     grades = [grade(robot, recovery, args.resets, args.seed, args.threads) for recovery in recoveries]
     if args.out:
@@ -175,19 +174,15 @@ def list_command(args: argparse.Namespace) -> int:
     """Every robot's recoveries; the first is its default."""
     facts = {name: provenance(name) for name in shipped()}
     table = Table("robot", "recovery", "trained for", "falls in training", "survived resets", "sha256")
-    for robot in ROBOTS:
-        for name in known_recoveries(robot):
-            fact = facts.get(name)
-            row = (
-                [f"{fact['environment_steps']:,} steps", f"{fact['falls']:,}"] if fact else ["scripted", "-"]
-            )
-            row += (
-                [str(Share(**fact["grade"]["survived"])), shipped()[name]["sha256"][:12]]
-                if fact
-                else ["-", "-"]
-            )
-            table.add_row(robot, name, *row)
-    show({robot: {n: facts.get(n) for n in known_recoveries(robot)} for robot in ROBOTS}, table, args.json)
+    known = {robot.name: known_recoveries(robot.name, robot.posture) for robot in ROBOTS.values()}
+    for robot, name in ((robot, name) for robot, names in known.items() for name in names):
+        row = ["scripted", "-", "-", "-"]
+        if name in facts:
+            fact, survived = facts[name], Share(**facts[name]["grade"]["survived"])
+            row = [f"{fact['environment_steps']:,} steps", f"{fact['falls']:,}", str(survived)]
+            row.append(shipped()[name]["sha256"][:12])
+        table.add_row(robot, name, *row)
+    show({robot: {n: facts.get(n) for n in names} for robot, names in known.items()}, table, args.json)
     return 0
 
 

@@ -22,7 +22,7 @@ from safeexplorer.acting.networks import Params, policy_mean
 from safeexplorer.acting.schedules import constant
 from safeexplorer.export.graph import below, build_model
 from safeexplorer.files.extras import load
-from safeexplorer.recovery.foreign import open_session
+from safeexplorer.recovery.library import open_session
 
 Array = np.ndarray
 TOLERANCE = 1e-5  # of the action scale

@@ -6,13 +6,13 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from typing import Any
 
-from safeexplorer.robots import get_robot
+from safeexplorer.robots import ROBOTS, get_robot
 from safeexplorer.runs.settings import Settings
 from safeexplorer.runs.specs import RunSpec, run_spec
 
 HALF_CHEETAH, ANT, GO1 = "half_cheetah", "ant", "go1"
 ALL = (HALF_CHEETAH, ANT, GO1)
-ROBOT_LABELS = {HALF_CHEETAH: "HalfCheetah", ANT: "Ant", GO1: "Go1"}
+ROBOT_LABELS = {name: robot.label for name, robot in ROBOTS.items()}
 SMOKE = {"num_envs": 2, "rollout_steps": 512, "epochs": 1, "minibatches": 4}
 SMOKE_UPDATES = 3
 EVALUATED = {"eval_every": 4, "eval_episodes": 5}

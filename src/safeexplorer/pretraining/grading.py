@@ -14,8 +14,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from safeexplorer import robots
-from safeexplorer.recovery.foreign import load_recovery
-from safeexplorer.recovery.protocol import CheckedRecovery
+from safeexplorer.recovery import CheckedRecovery, load_recovery
 from safeexplorer.robots.robot import Robot
 from safeexplorer.robots.simulation import Simulation
 from safeexplorer.runs.recording import exit_states, read_exits

@@ -10,7 +10,7 @@ import numpy as np
 
 from safeexplorer.pretraining.grading import Share, grade
 from safeexplorer.recovery.actor import load_actor, read_provenance, save_actor
-from safeexplorer.recovery.protocol import CheckedRecovery, RecoveryError, interface_of
+from safeexplorer.recovery.protocol import CheckedRecovery, RecoveryError
 from safeexplorer.robots import get_robot
 
 
@@ -41,7 +41,7 @@ def select(
         wanted = "no snapshot" if steps is None else f"no snapshot at {steps} steps"
         raise RecoveryError(f"{folder} holds {wanted}")
     robot = get_robot(read_provenance(paths[0])["robot"])
-    interface = interface_of(robot)
+    interface = robot.interface()
     trials = {}
     for path in paths if len(paths) > 1 else []:
         actor, _, digest = load_actor(path, interface)

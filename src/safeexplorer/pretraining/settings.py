@@ -41,23 +41,18 @@ class RecoverySettings:
         return asdict(self) | {"hidden": list(self.hidden)}
 
 
-RECIPES: dict[str, dict[str, Any]] = {
-    "half_cheetah": {"steps": 5_000_000},
-    "ant": {"steps": 3_000_000, "policy_learning_rate": 1e-4, "q_learning_rate": 3e-4, "tau": 0.002},
-    "go1": {"steps": 10_000_000, "flavour": "recovery_tight", "q_learning_rate": 3e-4},
-}
-
 POSITIVE = ("steps", "num_envs", "updates_per_step", "replay", "batch_size", "snapshot_every", "record_every")
 UNIT = ("policy_learning_rate", "q_learning_rate", "tau", "gamma")
 
 
 def recovery_settings(robot: str, **chosen: Any) -> RecoverySettings:
     """The recipe of `robot` with `chosen` on top; None means not chosen. Checked."""
-    get_robot(robot).weights(chosen.get("flavour") or "recovery")
+    own = get_robot(robot)
+    own.weights(chosen.get("flavour") or "recovery")
     given = {name: value for name, value in chosen.items() if value is not None}
     if "hidden" in given:
         given["hidden"] = tuple(given["hidden"])
-    settings = RecoverySettings(robot, **RECIPES.get(robot, {}) | given)
+    settings = RecoverySettings(robot, **dict(own.recipe) | given)
     check(settings)
     return settings
 

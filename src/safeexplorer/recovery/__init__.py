@@ -1,14 +1,7 @@
-"""Recovery policies: the protocol, scripted, learned and foreign ones, their training and their grades."""
+"""Who catches the robot: what a recovery policy is, and where to get one."""
 
-from safeexplorer.recovery.foreign import as_recovery, load_recovery
-from safeexplorer.recovery.protocol import (
-    CheckedRecovery,
-    Interface,
-    RecoveryError,
-    interface_between,
-    interface_of,
-)
-from safeexplorer.recovery.shipped import known_recoveries, provenance
+from safeexplorer.recovery.library import as_recovery, known_recoveries, load_recovery, provenance
+from safeexplorer.recovery.protocol import CheckedRecovery, Interface, RecoveryError, interface_between
 
 __all__ = [
     "CheckedRecovery",
@@ -16,7 +9,6 @@ __all__ = [
     "RecoveryError",
     "as_recovery",
     "interface_between",
-    "interface_of",
     "known_recoveries",
     "load_recovery",
     "provenance",

@@ -18,8 +18,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from gymnasium.spaces import Box, Discrete, Space
 
-from safeexplorer.robots.robot import Robot
-from safeexplorer.robots.simulation import Simulation
+from safeexplorer.recovery.scripted import Posture
 
 Array = np.ndarray
 
@@ -36,6 +35,7 @@ class Interface(NamedTuple):
     low: Array  # [m] float32
     high: Array  # [m] float32
     discrete: bool = False  # one action (m = 1), a whole number from low to high
+    posture: Posture | None = None  # with it, the scripted recoveries can act
 
 
 LARGEST_WHOLE = 2**24  # float32 holds every whole number up to here
@@ -55,14 +55,6 @@ def interface_between(robot: str, observation_space: Space, action_space: Space)
     if not isinstance(action_space, Box) or len(action_space.shape) != 1:
         raise RecoveryError(f"action_space is {action_space}; allowed: a Box with one axis, or Discrete")
     return Interface(robot, size, action_space.low.astype(np.float32), action_space.high.astype(np.float32))
-
-
-def interface_of(robot: Robot) -> Interface:
-    """The sizes and action bounds of `robot`."""
-    world = Simulation(robot, 1)
-    interface = interface_between(robot.name, world.single_observation_space, world.single_action_space)
-    world.close()
-    return interface
 
 
 class CheckedRecovery:

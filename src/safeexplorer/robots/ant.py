@@ -6,7 +6,8 @@ from functools import cached_property
 
 import numpy as np
 
-from safeexplorer.robots.models import load_gymnasium_model
+from safeexplorer.recovery.scripted import Posture
+from safeexplorer.robots.models import gymnasium_model
 from safeexplorer.robots.robot import Bodies, Robot
 from safeexplorer.robots.starts import VELOCITY_NOISE, healthy_start
 
@@ -16,6 +17,7 @@ HEALTHY_HEIGHT = (0.3, 1.5)  # m, open interval
 RESET_NOISE = 0.1
 RECOVERY_HEIGHT = (0.35, 1.0)  # m
 TORSO = 1  # body id
+ACTUATED = (6, 7, 0, 1, 2, 3, 4, 5)  # joints in the order of the actuators, which start with the fourth leg
 MAX_CONTACT = 1.0  # N and N m: contact forces are clipped to +-1 before they are squared
 
 
@@ -59,16 +61,17 @@ def fallen(now: Ants) -> np.ndarray:
     return (now.height <= HEALTHY_HEIGHT[0]) | (now.height >= HEALTHY_HEIGHT[1])
 
 
-def reward_terms(now: Ants, before: Ants, fallen: np.ndarray, distance: np.ndarray) -> None:
+def reward_terms(now: Ants, before: Ants, fallen: np.ndarray, distance: np.ndarray) -> dict[str, np.ndarray]:
     """Stock reads the torso's xpos, which lags one substep behind qpos: hence `torso_x`."""
-    forward, _, healthy, ctrl, contact, height = now.columns  # the second, survive, stays 1
-    np.subtract(now.torso, now.torso_x, out=forward)
-    forward /= DT
-    np.subtract(1.0, fallen, out=healthy)
-    np.vecdot(now.action, now.action, out=ctrl)
     forces = np.minimum(np.maximum(now.forces, -MAX_CONTACT), MAX_CONTACT)
-    np.vecdot(forces, forces, out=contact)
-    np.abs(now.sag, out=height)
+    return {
+        "forward": (now.torso - now.torso_x) / DT,
+        "survive": np.ones(len(fallen)),
+        "healthy": ~fallen,
+        "ctrl": np.vecdot(now.action, now.action),
+        "contact": np.vecdot(forces, forces),
+        "height": np.abs(now.sag),
+    }
 
 
 def remember(now: Ants) -> None:
@@ -100,6 +103,7 @@ def recovery_start(rng: np.random.Generator, model, data) -> dict[str, np.ndarra
 
 ROBOT = Robot(
     name="ant",
+    label="Ant",
     env_id="SafeExplorer/Ant-v0",
     fall="z outside (0.3, 1.5) m",
     distance_text="|(z - 0.75 m, tilt)|, tilt = (pi/180) arccos(axis_z) phi/pi",
@@ -116,8 +120,16 @@ ROBOT = Robot(
         "recovery": {"healthy": 1.0, "ctrl": -0.5, "contact": -5e-4},
         "recovery_strong": {"survive": 1.0, "height": -2.0, "ctrl": -0.05},
     },
+    posture=Posture(
+        angle=[5 + joint for joint in ACTUATED],
+        speed=[19 + joint for joint in ACTUATED],
+        pose=(0.0, 1.2) * 2 + (0.0, -1.2) * 2,  # lower legs pointing down: it stands at z = 0.63 m
+        stiffness=1.0,
+        damping=0.1,
+    ),
+    recipe={"steps": 3_000_000, "policy_learning_rate": 1e-4, "q_learning_rate": 3e-4, "tau": 0.002},
     camera={"distance": 4.5, "azimuth": 120.0, "elevation": -25.0},
-    build_model=lambda: load_gymnasium_model("ant.xml"),
+    build_model=lambda: gymnasium_model("ant.xml"),
     derived=("xpos", "cfrc_ext"),
     memory={"torso_x": ()},
     bodies=Ants,

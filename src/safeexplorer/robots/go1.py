@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 from functools import cached_property
+from pathlib import Path
 
 import numpy as np
 
-from safeexplorer.robots import go1_model
+from safeexplorer.recovery.scripted import Posture
 from safeexplorer.robots.attitude import euler_of, quaternion_of, rotation_of
+from safeexplorer.robots.models import read_model
 from safeexplorer.robots.robot import Bodies, Robot
 from safeexplorer.robots.starts import VELOCITY_NOISE, healthy_start
 
@@ -23,25 +25,13 @@ AIR_TIME = 0.5  # s, a step that long pays nothing; shorter ones cost
 CONTACT = 1.0  # N
 OBSERVATION_BOUND = 100.0
 
-JOINT_LOW, JOINT_HIGH = np.array([span for _, span, _ in go1_model.JOINTS.values()] * 4).T
+MODEL = Path(__file__).with_name("go1.xml")
+JOINT_LOW, JOINT_HIGH = np.array([(-0.863, 0.863), (-0.686, 4.501), (-2.818, -0.888)] * 4).T  # hip, thigh, calf
 JOINT_CENTRE = (JOINT_LOW + JOINT_HIGH) / 2
 SOFT_REACH = 0.9 * (JOINT_HIGH - JOINT_LOW) / 2  # the joint-limit cost begins at 90% of the range
 
 
-# Terms that are squared errors, in the order of `Go1s.actual`, and how many errors make up each.
-_SQUARED = {
-    "linear_tracking": 2,
-    "vertical_velocity": 1,
-    "angular_velocity_xy": 2,
-    "angular_tracking": 1,
-    "joint_acceleration": 12,
-    "joint_deviation": 12,
-    "action_rate": 12,
-    "orientation": 2,
-    "torque": 12,
-}
-_SQUARED_STARTS = np.cumsum([0, *_SQUARED.values()])[:-1]
-TERMS = (*_SQUARED, "joint_limit", "height", "air_time", "healthy", "distance")
+# What is observed, times this, less the default pose of the joints.
 _SCALE = np.repeat([2.0, 0.25, 1.0, 1.0, 2.0, 1.0, 0.05, 1.0], [3, 3, 1, 3, 3, 12, 12, 12])
 _OFFSET = np.concatenate((np.zeros(13), DEFAULT_POSE, np.zeros(24)))
 
@@ -51,16 +41,12 @@ def scratch(*shape: int) -> cached_property:
     return cached_property(lambda self: np.zeros((len(self.qpos), *shape)))
 
 
-def constant(row: np.ndarray) -> cached_property:
-    """`row` once per robot: numpy works on arrays of one shape twice as fast as it broadcasts."""
-    return cached_property(lambda self: np.tile(row, (len(self.qpos), 1)))
-
-
 class Go1s(Bodies):
     height = cached_property(lambda self: self.qpos[:, 2])
     quaternion = cached_property(lambda self: self.qpos[:, 3:7])
     joints = cached_property(lambda self: self.qpos[:, 7:])
     world_velocity = cached_property(lambda self: self.qvel[:, :3, None])
+    spin = cached_property(lambda self: self.qvel[:, 3:6])  # w, in the base frame
     speeds = cached_property(lambda self: self.qvel[:, 6:])
 
     rotation = scratch(9)  # R, from the base frame to the world
@@ -71,42 +57,13 @@ class Go1s(Bodies):
     angles = cached_property(lambda self: tuple(self.euler.T))
     entries = cached_property(lambda self: tuple(self.rotation.T))
     matrix = cached_property(lambda self: self.rotation.reshape(-1, 3, 3))
+    gravity = cached_property(lambda self: self.rotation[:, 6:])  # of unit length, in the base frame, upside down
 
     @cached_property
     def observed(self) -> tuple[np.ndarray, ...]:
         """What is observed, unscaled."""
-        spin, height = self.qvel[:, 3:6], self.qpos[:, 2:3]
-        body = (self.velocity, spin, height, self.euler, self.command)
+        body = (self.velocity, self.spin, self.height[:, None], self.euler, self.command)
         return (*body, self.joints, self.speeds, self.previous_action)
-
-    @cached_property
-    def actual(self) -> tuple[np.ndarray, ...]:
-        """v, w, dq/dt, q, a, gravity's x and y in the base frame, torque."""
-        gravity = self.rotation[:, 6:8]
-        return (self.velocity, self.qvel[:, 3:], self.joints, self.action, gravity, self.actuator_force)
-
-    @cached_property
-    def targets(self) -> tuple[np.ndarray, ...]:
-        """What `actual` is measured against; `last_speeds` are dq/dt before the step."""
-        velocity, turn = self.command[:, :2], self.command[:, 2:]
-        count = len(self.qpos)
-        pose = np.tile(DEFAULT_POSE, (count, 1))
-        return (
-            velocity,
-            np.zeros((count, 3)),
-            turn,
-            self.last_speeds,
-            pose,
-            self.previous_action,
-            np.zeros((count, 14)),
-        )
-
-    scale, offset = constant(_SCALE), constant(_OFFSET)
-    joint_centre, soft_reach = constant(JOINT_CENTRE), constant(SOFT_REACH)
-    last_speeds = scratch(12)
-    errors = scratch(56)
-    squared = cached_property(lambda self: self.terms[:, :9])
-    tracking = cached_property(lambda self: self.terms[:, 0:4:3])
 
 
 def prepare(now: Go1s) -> None:
@@ -119,8 +76,8 @@ def prepare(now: Go1s) -> None:
 def observe(now: Go1s) -> np.ndarray:
     """(2 v, 0.25 w, z, roll pitch yaw, 2 command, q - q0, 0.05 dq/dt, previous action), [E, 49], clipped to +-100."""
     observation = np.concatenate(now.observed, axis=1)
-    observation *= now.scale
-    observation -= now.offset
+    observation *= _SCALE
+    observation -= _OFFSET
     np.minimum(observation, OBSERVATION_BOUND, out=observation)
     return np.maximum(observation, -OBSERVATION_BOUND, out=observation)
 
@@ -138,21 +95,29 @@ def fallen(now: Go1s) -> np.ndarray:
     return (now.height <= HEALTHY_HEIGHT[0]) | (now.height >= HEALTHY_HEIGHT[1]) | (tilt > MAX_TILT)
 
 
-def reward_terms(now: Go1s, before: Go1s, fallen: np.ndarray, distance: np.ndarray) -> None:
-    _, _, _, _, acceleration, *_, joint_limit, height, air_time, healthy, away = now.columns
-    now.last_speeds[:] = before.speeds
-    errors = np.concatenate(now.actual, axis=1, out=now.errors)
-    errors -= np.concatenate(now.targets, axis=1)
-    errors *= errors
-    np.add.reduceat(errors, _SQUARED_STARTS, axis=1, out=now.squared)
-    now.tracking[:] = np.exp(now.tracking / -SIGMA)
-    acceleration /= DT**2
-    excess = np.abs(now.joints - now.joint_centre) - now.soft_reach
-    np.add.reduce(np.maximum(excess, 0.0), 1, out=joint_limit)
-    np.abs(now.sag, out=height)
-    air_time[:] = _air_time(now)
-    np.subtract(1.0, fallen, out=healthy)
-    away[:] = distance
+def squared(rows: np.ndarray) -> np.ndarray:
+    """|x|^2 of every row, [E]."""
+    return np.add.reduceat(rows * rows, (0,), axis=1)[:, 0]
+
+
+def reward_terms(now: Go1s, before: Go1s, fallen: np.ndarray, distance: np.ndarray) -> dict[str, np.ndarray]:
+    overshoot = np.abs(now.joints - JOINT_CENTRE) - SOFT_REACH
+    return {
+        "linear_tracking": np.exp(-squared(now.velocity[:, :2] - now.command[:, :2]) / SIGMA),
+        "vertical_velocity": now.velocity[:, 2] ** 2,
+        "angular_velocity_xy": squared(now.spin[:, :2]),
+        "angular_tracking": np.exp(-((now.spin[:, 2] - now.command[:, 2]) ** 2) / SIGMA),
+        "joint_acceleration": squared(now.speeds - before.speeds) / DT**2,
+        "joint_deviation": squared(now.joints - DEFAULT_POSE),
+        "action_rate": squared(now.action - now.previous_action),
+        "orientation": squared(now.gravity[:, :2]),
+        "torque": squared(now.actuator_force),
+        "joint_limit": np.maximum(overshoot, 0.0).sum(1),
+        "height": np.abs(now.sag),
+        "air_time": _air_time(now),
+        "healthy": ~fallen,
+        "distance": distance,
+    }
 
 
 def _air_time(now: Go1s) -> np.ndarray:
@@ -205,6 +170,7 @@ def _start(rng: np.random.Generator, qpos: np.ndarray, qvel: np.ndarray) -> dict
 
 ROBOT = Robot(
     name="go1",
+    label="Go1",
     env_id="SafeExplorer/Go1-v0",
     fall="z outside (0.22, 0.65) m, or |roll| or |pitch| > 60 degrees",
     distance_text="|(z - 0.3 m, roll, pitch)|",
@@ -215,7 +181,22 @@ ROBOT = Robot(
     observation_size=49,
     action_size=12,
     observation_bound=OBSERVATION_BOUND,
-    terms=TERMS,
+    terms=(
+        "linear_tracking",
+        "vertical_velocity",
+        "angular_velocity_xy",
+        "angular_tracking",
+        "joint_acceleration",
+        "joint_deviation",
+        "action_rate",
+        "orientation",
+        "torque",
+        "joint_limit",
+        "height",
+        "air_time",
+        "healthy",
+        "distance",
+    ),
     flavours={
         "task": {
             "linear_tracking": 4.0,
@@ -237,9 +218,11 @@ ROBOT = Robot(
     },
     floored=True,
     hold=tuple(DEFAULT_POSE),
+    posture=Posture(range(13, 25), range(25, 37), pose=tuple(DEFAULT_POSE), offset=tuple(DEFAULT_POSE)),
+    recipe={"steps": 10_000_000, "flavour": "recovery_tight", "q_learning_rate": 3e-4},
     camera={"distance": 1.25, "azimuth": 130.0, "elevation": -18.0},
-    build_model=go1_model.build,
-    build_picture=lambda: go1_model.build(dressed=True),
+    build_model=lambda: read_model(MODEL),
+    build_picture=lambda: read_model(MODEL, drawn=True),
     derived=("actuator_force", "sensordata"),
     memory={"command": (3,), "previous_action": (12,), "air_time": (4,), "last_contact": (4,)},
     bodies=Go1s,

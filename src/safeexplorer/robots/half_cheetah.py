@@ -9,7 +9,8 @@ from functools import cached_property
 
 import numpy as np
 
-from safeexplorer.robots.models import load_gymnasium_model
+from safeexplorer.recovery.scripted import Posture
+from safeexplorer.robots.models import gymnasium_model
 from safeexplorer.robots.robot import Bodies, Robot
 from safeexplorer.robots.starts import VELOCITY_NOISE, healthy_start
 
@@ -43,14 +44,16 @@ def fallen(now: HalfCheetahs) -> np.ndarray:
     return (np.abs(now.z) > MAX_HEIGHT) | (np.abs(now.pitch) > MAX_PITCH)
 
 
-def reward_terms(now: HalfCheetahs, before: HalfCheetahs, fallen: np.ndarray, distance: np.ndarray) -> None:
-    forward, ctrl, fall, healthy, far = now.columns
-    np.subtract(now.x, before.x, out=forward)
-    forward /= DT
-    np.vecdot(now.action, now.action, out=ctrl)
-    fall[:] = fallen
-    np.subtract(1.0, fallen, out=healthy)
-    far[:] = distance
+def reward_terms(
+    now: HalfCheetahs, before: HalfCheetahs, fallen: np.ndarray, distance: np.ndarray
+) -> dict[str, np.ndarray]:
+    return {
+        "forward": (now.x - before.x) / DT,
+        "ctrl": np.vecdot(now.action, now.action),
+        "fall": fallen,
+        "healthy": ~fallen,
+        "distance": distance,
+    }
 
 
 def task_start(rng: np.random.Generator, model, data) -> dict[str, np.ndarray]:
@@ -73,6 +76,7 @@ def recovery_start(rng: np.random.Generator, model, data) -> dict[str, np.ndarra
 
 ROBOT = Robot(
     name="half_cheetah",
+    label="HalfCheetah",
     env_id="SafeExplorer/HalfCheetah-v0",
     fall="|z| > 0.5 m or |pitch| > 1.57 rad",
     distance_text="|(z, pitch)|, z from the nominal 0.7 m",
@@ -87,8 +91,16 @@ ROBOT = Robot(
         "task": {"forward": 1.0, "ctrl": -0.1, "fall": -1.0},
         "recovery": {"healthy": 1.0, "distance": -1.0, "ctrl": -0.1, "fall": -1.0},
     },
+    posture=Posture(
+        angle=range(2, 8),
+        speed=range(11, 17),
+        pose=(0.0,) * 6,
+        stiffness=2.0,
+        damping=0.02,  # at 0.1 the torques chatter between their bounds
+    ),
+    recipe={"steps": 5_000_000},
     camera={"distance": 4.0, "azimuth": 90.0, "elevation": -12.0},
-    build_model=lambda: load_gymnasium_model("half_cheetah.xml"),
+    build_model=lambda: gymnasium_model("half_cheetah.xml"),
     bodies=HalfCheetahs,
     observe=observe,
     distance=distance,

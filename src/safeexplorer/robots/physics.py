@@ -47,6 +47,10 @@ class Physics:
         motion = state[:, start : start + nq + nv]
         return {"qpos": motion[:, :nq], "qvel": motion[:, nq:], "motion": motion}
 
+    def scratch(self) -> mujoco.MjData:
+        """A simulation of its own, for sums in passing."""
+        return mujoco.MjData(self.model)
+
     def step(self, action: np.ndarray) -> np.ndarray:
         """One control step of every simulation; those that diverged, bool [E].
 

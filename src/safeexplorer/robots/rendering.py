@@ -1,43 +1,71 @@
-"""Pictures of robots: headless frames and a window."""
+"""Pictures of robots: headless frames and a window. The only part that needs OpenGL, found when something is drawn."""
 
 from __future__ import annotations
 
+import os
 from collections.abc import Mapping
+from typing import Any
 
 import mujoco
 import numpy as np
 
 from safeexplorer.robots.screen import has_screen
 
+MAX_GEOMS = 10_000  # in a picture
+
+
+def open_context(width: int, height: int) -> Any:
+    """An OpenGL context to draw in: that of MUJOCO_GL if it is set, else EGL where there is no screen.
+
+    MuJoCo chooses its own when it is imported, and does not import at all where EGL is asked for and missing.
+    """
+    try:
+        if os.environ.get("MUJOCO_GL") or has_screen():
+            return mujoco.GLContext(width, height)
+        from mujoco.egl import GLContext
+
+        return GLContext(width, height)
+    except Exception as error:  # of the libraries' many kinds
+        raise OSError(
+            "nothing can be drawn: OpenGL has no context here. Without a screen install EGL (Debian: libegl1 "
+            f"libegl-mesa0 libgl1-mesa-dri libgl1), or OSMesa and set MUJOCO_GL=osmesa ({error})"
+        ) from error
+
 
 class Painter:
     """Draws one robot at a time, seen from a camera that follows its root body."""
 
     def __init__(self, model: mujoco.MjModel, view: Mapping[str, float], width: int = 640, height: int = 480):
-        if not has_screen() and mujoco.GLContext.__module__.endswith("glfw"):
-            raise OSError(
-                "no screen, and MuJoCo was imported with a backend that needs one; "
-                "import safeexplorer before mujoco or set MUJOCO_GL=egl"
-            )
         screen = model.vis.global_
         screen.offwidth, screen.offheight = max(screen.offwidth, width), max(screen.offheight, height)
-        self.renderer = mujoco.Renderer(model, height, width)
+        self.gl = open_context(width, height)
+        self.gl.make_current()
+        self.context = mujoco.MjrContext(model, mujoco.mjtFontScale.mjFONTSCALE_150.value)
+        mujoco.mjr_setBuffer(mujoco.mjtFramebuffer.mjFB_OFFSCREEN.value, self.context)
         self.model, self.data = model, mujoco.MjData(model)
+        self.scene, self.option = mujoco.MjvScene(model, MAX_GEOMS), mujoco.MjvOption()
+        self.frame = mujoco.MjrRect(0, 0, width, height)
         self.camera = mujoco.MjvCamera()
-        self.camera.type = mujoco.mjtCamera.mjCAMERA_TRACKING
-        self.camera.trackbodyid = 1
-        for name, value in view.items():
-            setattr(self.camera, name, value)
+        follow(self.camera, view)
 
     def draw(self, qpos: np.ndarray) -> np.ndarray:
         """[height, width, 3] uint8."""
         self.data.qpos[:] = qpos
         mujoco.mj_forward(self.model, self.data)
-        self.renderer.update_scene(self.data, self.camera)
-        return self.renderer.render()
+        everything = mujoco.mjtCatBit.mjCAT_ALL.value
+        mujoco.mjv_updateScene(
+            self.model, self.data, self.option, None, self.camera, everything, self.scene
+        )
+        pixels = np.empty((self.frame.height, self.frame.width, 3), np.uint8)
+        self.gl.make_current()
+        mujoco.mjr_render(self.frame, self.scene, self.context)
+        mujoco.mjr_readPixels(pixels, None, self.frame, self.context)
+        return pixels[::-1].copy()  # OpenGL counts rows from below
 
     def close(self) -> None:
-        self.renderer.close()
+        self.gl.make_current()
+        self.context.free()
+        self.gl.free()
 
 
 class Window:
@@ -48,10 +76,7 @@ class Window:
 
         self.model, self.data = model, mujoco.MjData(model)
         self.viewer = launch_passive(model, self.data)
-        self.viewer.cam.type = mujoco.mjtCamera.mjCAMERA_TRACKING
-        self.viewer.cam.trackbodyid = 1
-        for name, value in view.items():
-            setattr(self.viewer.cam, name, value)
+        follow(self.viewer.cam, view)
 
     def draw(self, qpos: np.ndarray) -> None:
         with self.viewer.lock():
@@ -61,3 +86,11 @@ class Window:
 
     def close(self) -> None:
         self.viewer.close()
+
+
+def follow(camera: mujoco.MjvCamera, view: Mapping[str, float]) -> None:
+    """Keep the root body in sight, from where `view` says."""
+    camera.type = mujoco.mjtCamera.mjCAMERA_TRACKING
+    camera.trackbodyid = 1
+    for name, value in view.items():
+        setattr(camera, name, value)

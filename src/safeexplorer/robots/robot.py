@@ -1,13 +1,21 @@
-"""What the simulation asks of a robot: a model, constants and functions on batched arrays [E, ...]."""
+"""What a robot is: a model, constants and functions on batched arrays [E, ...], all in one file."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from types import SimpleNamespace
+from typing import TYPE_CHECKING, Any
 
-import mujoco
 import numpy as np
+
+from safeexplorer.recovery.protocol import Interface
+from safeexplorer.recovery.scripted import Posture
+
+if TYPE_CHECKING:
+    import mujoco
+
+    from safeexplorer.robots.rendering import Painter, Window
 
 Array = np.ndarray
 
@@ -20,32 +28,32 @@ class Bodies(SimpleNamespace):
     <derived field>     what the robot lists in `derived`; filled by every step, one substep behind as in mj_step
     <memory>            what the robot lists in `memory`
     action              the executed action
-    terms, columns      the unweighted reward terms [E, K], all 1 at first, and its K columns
     """
 
 
 @dataclass(frozen=True)
 class Robot:
-    """One robot of the paper. Every function takes and returns arrays over E robots."""
+    """One robot. Every function takes and returns arrays over E robots."""
 
-    name: str
+    name: str  # as commands, settings and folders know it
+    label: str  # as tables and figures print it
     env_id: str
     fall: str  # the predicate that ends an episode, in one line
     distance_text: str  # D(s), in one line
     initial_radius: float  # d0
     max_radius: float  # d_max
-    budget: int  # environment steps of the paper's training
+    budget: int  # environment steps of a whole training
     frame_skip: int  # physics steps per control step
     observation_size: int
     action_size: int
-    terms: tuple[str, ...]  # reward terms, in the order of the columns of `Bodies.terms`
+    terms: tuple[str, ...]  # of the reward, in the order in which they are summed
     flavours: Mapping[str, Mapping[str, float]]  # flavour -> weight per term; a missing term weighs 0
 
     build_model: Callable[[], mujoco.MjModel]
     observe: Callable[[Bodies], Array]  # [E, n]
     distance: Callable[[Bodies], Array]  # D(s), [E]
     fallen: Callable[[Bodies], Array]  # bool [E]
-    reward_terms: Callable[[Bodies, Bodies, Array, Array], None]  # (now, before, fallen, D) writes now.terms
+    reward_terms: Callable[[Bodies, Bodies, Array, Array], dict[str, Array]]  # (now, before, fallen, D), unweighted
     # One robot's first state, {"qpos": ..., "qvel": ..., <memory>: ...}; the MjData is scratch space.
     task_start: Callable[[np.random.Generator, mujoco.MjModel, mujoco.MjData], dict[str, Array]]
     recovery_start: Callable[[np.random.Generator, mujoco.MjModel, mujoco.MjData], dict[str, Array]]
@@ -63,6 +71,8 @@ class Robot:
     recovery_time_limit: int = 250
     build_picture: Callable[[], mujoco.MjModel] | None = None  # to draw instead of the physics model
     hold: tuple[float, ...] = ()  # the action that keeps the nominal pose; () for all zeros
+    posture: Posture | None = None  # with it, the robot has the recoveries `hold` and `passive`
+    recipe: Mapping[str, Any] = field(default_factory=dict)  # settings of `recovery train` that are its own
     camera: Mapping[str, float] = field(default_factory=dict)  # fields of MjvCamera
 
     def weights(self, flavour: str) -> Array:
@@ -75,6 +85,24 @@ class Robot:
         """The model to draw."""
         return (self.build_picture or self.build_model)()
 
+    def painter(self, width: int = 640, height: int = 480) -> Painter:
+        """Draws this robot without a screen."""
+        model = self.picture()
+        from safeexplorer.robots.rendering import Painter  # loads MuJoCo
+
+        return Painter(model, self.camera, width, height)
+
+    def window(self) -> Window:
+        """Draws this robot on the screen."""
+        from safeexplorer.robots.rendering import Window
+
+        return Window(self.picture(), self.camera)
+
+    def interface(self) -> Interface:
+        """What a recovery of this robot reads and may answer."""
+        low, high = self.build_model().actuator_ctrlrange.T.astype(np.float32)
+        return Interface(self.name, self.observation_size, low, high, posture=self.posture)
+
     def hold_action(self) -> Array:
         """The action that keeps the nominal pose, [m]."""
         return np.array(self.hold or (0.0,) * self.action_size)
@@ -84,3 +112,20 @@ class Robot:
 
     def start(self, flavour: str) -> Callable[..., dict[str, Array]]:
         return self.task_start if flavour == "task" else self.recovery_start
+
+
+def check(robot: Robot) -> None:
+    """Refuse what would go wrong later, naming the field, what was got and what is allowed."""
+    if not robot.name.isidentifier():
+        raise ValueError(f"name is {robot.name!r}; allowed: letters, digits and underscores")
+    for flavour in ("task", "recovery"):
+        robot.weights(flavour)
+    for flavour, weights in robot.flavours.items():
+        for term in weights:
+            if term not in robot.terms:
+                raise ValueError(
+                    f"{robot.name}: flavour {flavour!r} weighs {term!r}; its terms: {', '.join(robot.terms)}"
+                )
+    posture = robot.posture
+    if posture is not None and not len(posture.angle) == len(posture.speed) == len(posture.pose) == robot.action_size:
+        raise ValueError(f"{robot.name}: posture has another number of joints than action_size = {robot.action_size}")

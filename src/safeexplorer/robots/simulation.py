@@ -6,14 +6,13 @@ import math
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-import mujoco
 import numpy as np
 from gymnasium.spaces import Box
 from gymnasium.vector import AutoresetMode, VectorEnv
 from gymnasium.vector.utils import batch_space
 
 from safeexplorer.acting.streams import WORDS, generator_of, spawn, words_of
-from safeexplorer.robots.physics import Physics
+from safeexplorer.files.extras import load
 from safeexplorer.robots.robot import Robot
 from safeexplorer.robots.screen import has_screen
 
@@ -55,6 +54,9 @@ class Simulation(VectorEnv):
         self._declare(render_mode)
 
     def _allocate(self, threads: int) -> None:
+        load("mujoco.batch", "robots", "a simulated robot")  # MuJoCo 4 has it
+        from safeexplorer.robots.physics import Physics
+
         robot, count = self.robot, self.num_envs
         self.model = model = robot.build_model()
         self.physics = physics = Physics(model, count, threads, robot.frame_skip, robot.derived)
@@ -62,11 +64,12 @@ class Simulation(VectorEnv):
         self._memory = {name: np.zeros((count, *shape)) for name, shape in robot.memory.items()}
         self._action = np.zeros((count, model.nu))
         self._flat_action = self._action.reshape(-1)
-        terms = np.ones((count, len(robot.terms)))
-        own = {"action": self._action, "terms": terms, "columns": tuple(terms.T)}
+        self._terms = np.zeros((count, len(robot.terms)))
+        self._term_columns = tuple(zip(robot.terms, self._terms.T, strict=True))
+        own = {"action": self._action}
         self.now = robot.bodies(**physics.views(physics.state), **physics.fields, **self._memory, **own)
         self.before = robot.bodies(**physics.views(physics.state_before))
-        self._scratch = mujoco.MjData(model)
+        self._scratch = physics.scratch()
         self._rngs = spawn(None, count)
         self._return = np.zeros(count)
         self._length = np.zeros(count, np.int64)
@@ -129,9 +132,11 @@ class Simulation(VectorEnv):
         fallen, distance = robot.fallen(now), robot.distance(now)
         if diverged is not self.physics.nobody:
             fallen |= diverged
-        robot.reward_terms(now, self.before, fallen, distance)
-        terms = now.terms * self._weights
-        reward = np.vecdot(now.terms, self._weights)
+        values = robot.reward_terms(now, self.before, fallen, distance)
+        for name, column in self._term_columns:
+            column[:] = values[name]
+        terms = self._terms * self._weights
+        reward = np.vecdot(self._terms, self._weights)
         if robot.floored:
             np.maximum(reward, 0.0, out=reward)
             reward[fallen] = 0.0
@@ -203,10 +208,8 @@ class Simulation(VectorEnv):
         if self.render_mode is None:
             raise ValueError(f"made without a render_mode; known: {', '.join(RENDER_MODES)}")
         if self._canvas is None:
-            from safeexplorer.robots.rendering import Painter, Window  # loads OpenGL
-
-            kind = Window if self.render_mode == "human" else Painter
-            self._canvas = kind(self.robot.picture(), self.robot.camera)
+            human = self.render_mode == "human"
+            self._canvas = self.robot.window() if human else self.robot.painter()
         if self.render_mode == "human":
             return self._canvas.draw(self.now.qpos[0])
         return tuple(self._canvas.draw(qpos) for qpos in self.now.qpos)

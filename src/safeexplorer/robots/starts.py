@@ -3,15 +3,20 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from typing import TYPE_CHECKING
 
-import mujoco
 import numpy as np
+
+if TYPE_CHECKING:
+    import mujoco
 
 VELOCITY_NOISE = 0.1  # m/s and rad/s: "small noise around zero"
 
 
 def lowest_point(model: mujoco.MjModel, data: mujoco.MjData, qpos: np.ndarray) -> float:
     """The height of the lowest point of the robot's colliding geoms, floor at 0 (m)."""
+    import mujoco
+
     data.qpos[:] = qpos
     mujoco.mj_kinematics(model, data)
     robot = (model.geom_bodyid > 0) & (model.geom_contype | model.geom_conaffinity > 0)

@@ -11,7 +11,7 @@ from gymnasium.spaces import Box, Dict, Discrete
 
 from safeexplorer.export.onnx import export_onnx
 from safeexplorer.learning.networks import init_actor_critic
-from safeexplorer.recovery import RecoveryError, as_recovery, interface_between, interface_of
+from safeexplorer.recovery import RecoveryError, as_recovery, interface_between
 from safeexplorer.robots import get_robot
 
 SEEN = Box(-np.inf, np.inf, (3,))
@@ -186,7 +186,7 @@ def test_infinity_is_refused_even_where_no_bound_is():
 
 
 def test_names_belong_to_the_robot_of_the_interface():
-    cheetah = interface_of(get_robot("half_cheetah"))
+    cheetah = get_robot("half_cheetah").interface()
     recovery = as_recovery("half_cheetah", cheetah)
     assert recovery.has_density and as_recovery(recovery, cheetah) is recovery
     with pytest.raises(RecoveryError, match="'half_cheetah' is for half_cheetah, not for cart"):
