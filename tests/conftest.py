@@ -6,8 +6,6 @@ import tempfile
 import hypothesis
 import pytest
 
-import safeexplorer  # noqa: F401 (before mujoco, which picks its OpenGL backend at import)
-
 # Every worker and every process that a test starts compiles each function once, and then finds it here.
 CACHE = os.path.join(tempfile.gettempdir(), f"safeexplorer-jax-{os.getuid()}")
 os.environ.setdefault("JAX_COMPILATION_CACHE_DIR", CACHE)

@@ -39,11 +39,11 @@ STILL_WRONG = {
     "runs/world.py imports realtime",
 }
 LEVEL = {name: level for level, names in enumerate(ROOMS) for name in names}
-# Where each large library is at home. The commands draw with MuJoCo and time it; audits differentiate the loss.
+# Where each large library is at home. Audits differentiate the loss.
 LIBRARIES = {
     "jax": {"learning", "pretraining", "theory", "audit"},
     "optax": {"learning", "pretraining"},
-    "mujoco": {"robots", "commands"},
+    "mujoco": {"robots"},
     "matplotlib": {"paper", "pretraining"},
     "torch": {"adapters", "commands"},
 }

@@ -7,6 +7,7 @@ import pytest
 from safeexplorer.cli import main
 from safeexplorer.commands import bench_train
 from safeexplorer.files.interruption import Stopped
+from safeexplorer.robots.physics import RawLoop
 from safeexplorer.runs.settings import Settings
 from safeexplorer.runs.training import train
 
@@ -47,17 +48,17 @@ def test_a_run_is_timed_from_where_it_stands_and_left_alone(capsys, stopped_run)
 
 def test_the_raw_loop_of_a_training_does_the_same_physics(stopped_run, tmp_path, monkeypatch):
     """It ends every update in the same states, resets included, so that the ratio compares like with like."""
-    time_raw, resets = bench_train.time_raw, []
+    seconds, resets, run = RawLoop.seconds, [], bench_train.open_copy(stopped_run, tmp_path, 5)
 
-    def checking(simulation, raw, before, actions, starts):
-        seconds = time_raw(simulation, raw, before, actions, starts)
-        for data, qpos in zip(raw, simulation.now.qpos, strict=True):
+    def checking(raw, before, actions, starts):
+        taken = seconds(raw, before, actions, starts)
+        for data, qpos in zip(raw.data, run.env.now.qpos, strict=True):
             assert data.qpos.tolist() == qpos.tolist()
         resets.append(len(starts))
-        return seconds
+        return taken
 
-    monkeypatch.setattr(bench_train, "time_raw", checking)
-    bench_train.bench_training(bench_train.open_copy(stopped_run, tmp_path, 5), 5)
+    monkeypatch.setattr(RawLoop, "seconds", checking)
+    bench_train.bench_training(run, 5)
     assert len(resets) == 5 and sum(resets) > 0
 
 

@@ -6,9 +6,11 @@ import imageio.v3 as iio
 import imageio_ffmpeg
 import pytest
 
+from safeexplorer import robots
 from safeexplorer.cli import COMMANDS, main
 from safeexplorer.commands import bench_sim as bench
 from safeexplorer.robots import ROBOTS
+from safeexplorer.robots.physics import RawLoop
 
 
 def run(capsys, *words):
@@ -87,17 +89,16 @@ def test_bench_sim_prints_the_ratio_to_the_raw_loop(capsys):
 @pytest.mark.parametrize("name", ROBOTS)
 def test_the_raw_loop_of_the_benchmark_does_the_same_physics(name, monkeypatch):
     """Both sides end every block in the same states, so that the ratio compares like with like."""
-    checked = []
-    time_raw = bench.time_raw
+    checked, simulation, seconds = [], robots.make(name, bench.ROBOT_COUNT), RawLoop.seconds
 
-    def checking(simulation, raw, *rest):
-        seconds = time_raw(simulation, raw, *rest)
-        for data, qpos in zip(raw, simulation.now.qpos, strict=True):
+    def checking(raw, *rest):
+        checked.append(seconds(raw, *rest))
+        for data, qpos in zip(raw.data, simulation.now.qpos, strict=True):
             assert data.qpos.tolist() == qpos.tolist()
-        checked.append(seconds)
-        return seconds
+        return checked[-1]
 
-    monkeypatch.setattr(bench, "time_raw", checking)
+    monkeypatch.setattr(bench, "make", lambda *_: simulation)
+    monkeypatch.setattr(RawLoop, "seconds", checking)
     bench.bench_simulation(name, 0.3)
     assert checked
 

@@ -8,11 +8,11 @@ from hypothesis import strategies as st
 from hypothesis.extra.numpy import arrays
 from scipy.spatial.transform import Rotation
 
-from safeexplorer.robots import go1, go1_model, make
+from safeexplorer.robots import go1, make
 from safeexplorer.robots.attitude import euler_of, quaternion_of, rotation_of
 from safeexplorer.robots.starts import lowest_point
 
-MODEL = go1_model.build()
+MODEL = go1.ROBOT.build_model()
 
 
 # -- observation -------------------------------------------------------------------------------------------

@@ -1,13 +1,13 @@
-"""The Go1's model: the tables it is built from and how it stands."""
+"""The Go1's model: what it is made of and how it stands."""
 
 import mujoco
 import numpy as np
 import pytest
 from scipy.spatial.transform import Rotation
 
-from safeexplorer.robots import go1, go1_model, make
+from safeexplorer.robots import go1, make
 
-MODEL = go1_model.build()
+MODEL = go1.ROBOT.build_model()
 HOME = np.array([0.0, 0.9, -1.8] * 4)  # the menagerie's standing pose, made for servos five times as stiff
 LEGS = ("FR", "FL", "RR", "RL")
 
@@ -42,6 +42,7 @@ def test_joints_and_servos_follow_the_tables():
     assert [MODEL.actuator(i).name for i in range(12)] == names
     ranges = [(-0.863, 0.863), (-0.686, 4.501), (-2.818, -0.888)] * 4
     np.testing.assert_allclose(MODEL.jnt_range[1:], ranges)
+    np.testing.assert_array_equal(MODEL.jnt_range[1:], np.stack((go1.JOINT_LOW, go1.JOINT_HIGH), axis=1))
     np.testing.assert_allclose(MODEL.actuator_ctrlrange, ranges)
     np.testing.assert_allclose(MODEL.jnt_axis[1:], [(1, 0, 0), (0, 1, 0), (0, 1, 0)] * 4)
     np.testing.assert_allclose(MODEL.actuator_forcerange[:, 1], [23.7, 23.7, 35.55] * 4)
@@ -93,7 +94,7 @@ def test_legs_are_where_the_table_puts_them():
 
 
 def test_the_drawn_robot_moves_like_the_simulated_one():
-    dressed = go1_model.build(dressed=True)
+    dressed = go1.ROBOT.picture()
     assert dressed.ngeom > MODEL.ngeom
     plain, fancy = mujoco.MjData(MODEL), mujoco.MjData(dressed)
     for model, data in ((MODEL, plain), (dressed, fancy)):

@@ -77,14 +77,49 @@ def test_rendering_without_a_mode_says_which_there_are():
         env.render()
 
 
-def test_importing_mujoco_first_without_a_screen_is_explained():
-    program = (
-        "import mujoco, safeexplorer; safeexplorer.robots.make('ant', 1, render_mode='rgb_array').render()"
-    )
+WITHOUT_EGL = """
+import ctypes, sys
+load = ctypes.CDLL.__init__
+def hide(self, name, *rest, **options):
+    if "EGL" in str(name):
+        raise OSError(f"{name}: cannot open shared object file")
+    load(self, name, *rest, **options)
+ctypes.CDLL.__init__ = hide
+from safeexplorer.cli import main
+sys.exit(main())
+"""
+
+
+def without_egl(*words):
+    """A command on a machine that has neither a screen nor EGL."""
     environment = {key: value for key, value in os.environ.items() if key not in ("MUJOCO_GL", "DISPLAY")}
-    done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, env=environment)
-    assert done.returncode == 1
-    assert "import safeexplorer before mujoco or set MUJOCO_GL=egl" in done.stderr
+    program = [sys.executable, "-c", WITHOUT_EGL, *words]
+    return subprocess.run(program, capture_output=True, text=True, env=environment)
+
+
+def test_a_robot_learns_where_nothing_can_be_drawn(tmp_path):
+    small = [
+        "--num-envs",
+        "2",
+        "--rollout-steps",
+        "32",
+        "--epochs",
+        "1",
+        "--minibatches",
+        "2",
+        "--steps",
+        "64",
+    ]
+    done = without_egl("train", "half_cheetah", *small, "--out", str(tmp_path / "run"))
+    assert done.returncode == 0, done.stderr
+    assert (tmp_path / "run" / "summary.json").exists()
+
+
+def test_a_picture_where_nothing_can_be_drawn_is_refused_in_one_line(tmp_path):
+    done = without_egl("show", "ant", "--out", str(tmp_path / "ant.png"), "--seconds", "0")
+    assert done.returncode == 2
+    assert done.stderr.startswith("safeexplorer show: nothing can be drawn") and done.stderr.count("\n") == 1
+    assert "install EGL" in done.stderr
 
 
 def test_an_id_with_the_module_name_needs_no_import():

@@ -7,7 +7,6 @@ import json
 import statistics
 import time
 
-import mujoco
 import numpy as np
 from rich.console import Console
 from rich.table import Table
@@ -18,7 +17,6 @@ from safeexplorer.robots.simulation import Simulation
 ROBOT_COUNT = 4
 BLOCK = 50  # control steps between two looks at the clock
 NOISE = 0.3  # standard deviation of the actions around the holding action
-FULL_STATE = mujoco.mjtState.mjSTATE_INTEGRATION.value
 
 
 def add_bench_sim(parser: argparse.ArgumentParser) -> None:
@@ -51,7 +49,7 @@ def bench_simulation(name: str, seconds: float) -> dict[str, str | float]:
     simulation = make(name, ROBOT_COUNT)
     simulation.reset(seed=0)
     rng = np.random.default_rng(0)
-    raw = [mujoco.MjData(simulation.model) for _ in range(ROBOT_COUNT)]
+    raw = simulation.physics.raw_loop()
     times = []
     end = time.perf_counter() + seconds
     while time.perf_counter() < end or len(times) < 5:
@@ -60,7 +58,7 @@ def bench_simulation(name: str, seconds: float) -> dict[str, str | float]:
         )
         before = simulation.batch.state.copy()
         ours, starts = _time_ours(simulation, actions)
-        times.append((ours, time_raw(simulation, raw, before, actions, starts)))
+        times.append((ours, raw.seconds(before, actions, starts)))
     del times[:2]  # warming up
     steps = BLOCK * ROBOT_COUNT
     return {
@@ -82,18 +80,3 @@ def _time_ours(simulation: Simulation, actions: np.ndarray) -> tuple[float, dict
             starts[step] = [(i, simulation.batch.state[i].copy()) for i in np.flatnonzero(info["_final_obs"])]
             noting += time.perf_counter() - pause
     return time.perf_counter() - begin - noting, starts
-
-
-def time_raw(simulation, raw, before: np.ndarray, actions: np.ndarray, starts: dict[int, list]) -> float:
-    """Seconds for the same physics, one MjData per robot; ends in the same states."""
-    model, skip = simulation.model, simulation.robot.frame_skip
-    for data, state in zip(raw, before, strict=True):
-        mujoco.mj_setState(model, data, state, FULL_STATE)
-    begin = time.perf_counter()
-    for step, action in enumerate(actions):
-        for data, ctrl in zip(raw, action, strict=True):
-            data.ctrl[:] = ctrl
-            mujoco.mj_step(model, data, skip)
-        for i, state in starts.get(step, ()):
-            mujoco.mj_setState(model, raw[i], state, FULL_STATE)
-    return time.perf_counter() - begin

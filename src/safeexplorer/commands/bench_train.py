@@ -15,12 +15,11 @@ from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 
-import mujoco
 import numpy as np
 from rich.console import Console
 from rich.table import Table
 
-from safeexplorer.commands.bench_sim import ROBOT_COUNT, time_raw
+from safeexplorer.commands.bench_sim import ROBOT_COUNT
 from safeexplorer.robots import ROBOTS, get_robot
 from safeexplorer.runs.settings import Settings
 from safeexplorer.runs.training import Training, open_run, stored_settings
@@ -95,7 +94,7 @@ def open_copy(source: Settings | Path, folder: Path, updates: int) -> Training:
 def bench_training(run: Training, updates: int) -> dict[str, Any]:
     """The speed of `updates` updates; after every one the same physics by the raw loop."""
     settings, clock = run.settings, Stopwatch(run)
-    raw = [mujoco.MjData(run.env.model) for _ in range(run.env.num_envs)]
+    raw = run.env.physics.raw_loop()
     begun = run.update * settings.batch_size
     total = raw_total = 0.0
     for update in range(updates):
@@ -104,7 +103,7 @@ def bench_training(run: Training, updates: int) -> dict[str, Any]:
         began = time.perf_counter()
         run.run_update()
         seconds = time.perf_counter() - began - clock.noting
-        raw_seconds = time_raw(run.env, raw, before, run.collector.executed, clock.starts)
+        raw_seconds = raw.seconds(before, run.collector.executed, clock.starts)
         if update >= WARM_UP:
             total, raw_total = total + seconds, raw_total + raw_seconds
             clock.keep()

@@ -5,10 +5,9 @@ from __future__ import annotations
 import argparse
 from collections.abc import Iterator
 from pathlib import Path
-from typing import NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
-from PIL import Image, ImageDraw, ImageFont
 from rich.console import Console
 
 from safeexplorer import robots
@@ -16,11 +15,15 @@ from safeexplorer.acting.interventions import SafeRegion, Situation
 from safeexplorer.acting.policy import draw_noise, propose
 from safeexplorer.commands.robots import MAX_FPS, MOTION, picture_size, write_motion
 from safeexplorer.recovery import load_recovery
-from safeexplorer.robots.rendering import Painter
 from safeexplorer.runs.policies import load_policy
 from safeexplorer.runs.settings import Settings
 from safeexplorer.runs.training import stored_settings
 from safeexplorer.runs.world import make_intervention
+
+if TYPE_CHECKING:
+    from PIL import ImageDraw
+
+    from safeexplorer.robots.rendering import Painter
 
 TINT, TINT_SHARE = np.array([214, 40, 57], np.float32), 0.22  # of a frame in which the recovery acts
 FELL_SECONDS = 0.7  # a film of a fall ends on its last frame for so long
@@ -74,7 +77,7 @@ def film_command(args: argparse.Namespace) -> int:
         steps = list(play(args.folder, settings, round(args.seconds * rate), args))
         caption = f"{settings.robot}, {settings.method}, seed {settings.seed}, recovery {args.recovery}"
     width, height = picture_size(args.size)
-    painter = Painter(robot.picture(), robot.camera, width, height)
+    painter = robot.painter(width, height)
     stride = -(-rate // MAX_FPS)
     frames = [paint(painter, step, caption) for step in steps[::stride]]
     if args.fall is not None:
@@ -137,6 +140,8 @@ def read_fall(folder: Path, settings: Settings, number: int) -> tuple[list[Step]
 
 def paint(painter: Painter, step: Step, caption: str) -> np.ndarray:
     """The robot, tinted while the recovery acts, and the gauge."""
+    from PIL import Image, ImageDraw, ImageFont
+
     frame = painter.draw(step.qpos)
     if step.recovering:
         frame = ((1 - TINT_SHARE) * frame + TINT_SHARE * TINT).astype(np.uint8)
@@ -152,6 +157,8 @@ def paint(painter: Painter, step: Step, caption: str) -> np.ndarray:
 
 def draw_gauge(draw: ImageDraw.ImageDraw, size: tuple[int, int], step: Step) -> None:
     """D as a bar; the radius d is a mark at its middle, so that beyond the middle is outside the region."""
+    from PIL import ImageFont
+
     width, height = size
     left, right, top, bottom = 10, width - 10, height - 34, height - 10
     draw.rounded_rectangle((left, top, right, bottom), 6, PANEL)

@@ -7,14 +7,14 @@ import json
 import warnings
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
-import imageio.v3 as iio
 import numpy as np
 from rich.console import Console
 from rich.table import Table
 
+from safeexplorer.files.extras import load
 from safeexplorer.robots import ROBOTS, make
-from safeexplorer.robots.rendering import Painter
 from safeexplorer.robots.simulation import Simulation
 
 POLICIES = ("hold", "random", "zero")
@@ -92,7 +92,7 @@ def show_command(args: argparse.Namespace) -> int:
     if not 0 <= seconds < float("inf"):
         raise ValueError(f"--seconds must be a finite number >= 0, got {seconds}")
     simulation = make(args.robot, 1, flavour=args.flavour)
-    painter = Painter(simulation.robot.picture(), simulation.robot.camera, width, height)
+    painter = simulation.robot.painter(width, height)
     step_rate = simulation.metadata["render_fps"]
     stride = -(-step_rate // MAX_FPS)  # steps per frame
     poses = motion(simulation, args.policy, round(seconds * step_rate), args.seed)
@@ -100,7 +100,7 @@ def show_command(args: argparse.Namespace) -> int:
         frames = [painter.draw(pose) for pose in poses[::stride]]
         write_motion(args.out, frames, step_rate / stride)
     else:
-        iio.imwrite(args.out, painter.draw(poses[-1]))
+        write_image(args.out, painter.draw(poses[-1]))
     painter.close()
     Console().print(f"{args.out}: {args.robot}, {args.policy}, {seconds:g} s", highlight=False)
     return 0
@@ -113,7 +113,11 @@ def write_motion(path: Path, frames: list[np.ndarray], rate: float) -> None:
     with warnings.catch_warnings():
         # The encoder is a process of its own: forked and replaced at once, which JAX cannot know.
         warnings.filterwarnings("ignore", "os.fork", RuntimeWarning)
-        iio.imwrite(path, frames, **options)
+        write_image(path, frames, **options)
+
+
+def write_image(path: Path, pixels: np.ndarray | list[np.ndarray], **options: Any) -> None:
+    load("imageio.v3", "robots", f"{path.suffix} files").imwrite(path, pixels, **options)
 
 
 def motion(simulation: Simulation, policy: str, steps: int, seed: int) -> list[np.ndarray]:

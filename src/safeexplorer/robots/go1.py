@@ -26,7 +26,9 @@ CONTACT = 1.0  # N
 OBSERVATION_BOUND = 100.0
 
 MODEL = Path(__file__).with_name("go1.xml")
-JOINT_LOW, JOINT_HIGH = np.array([(-0.863, 0.863), (-0.686, 4.501), (-2.818, -0.888)] * 4).T  # hip, thigh, calf
+JOINT_LOW, JOINT_HIGH = np.array(
+    [(-0.863, 0.863), (-0.686, 4.501), (-2.818, -0.888)] * 4
+).T  # hip, thigh, calf
 JOINT_CENTRE = (JOINT_LOW + JOINT_HIGH) / 2
 SOFT_REACH = 0.9 * (JOINT_HIGH - JOINT_LOW) / 2  # the joint-limit cost begins at 90% of the range
 
@@ -57,7 +59,9 @@ class Go1s(Bodies):
     angles = cached_property(lambda self: tuple(self.euler.T))
     entries = cached_property(lambda self: tuple(self.rotation.T))
     matrix = cached_property(lambda self: self.rotation.reshape(-1, 3, 3))
-    gravity = cached_property(lambda self: self.rotation[:, 6:])  # of unit length, in the base frame, upside down
+    gravity = cached_property(
+        lambda self: self.rotation[:, 6:]
+    )  # of unit length, in the base frame, upside down
 
     @cached_property
     def observed(self) -> tuple[np.ndarray, ...]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 
@@ -50,6 +51,10 @@ class Physics:
     def scratch(self) -> mujoco.MjData:
         """A simulation of its own, for sums in passing."""
         return mujoco.MjData(self.model)
+
+    def raw_loop(self) -> RawLoop:
+        """The yardstick of its speed."""
+        return RawLoop(self.model, len(self.state), self.frame_skip)
 
     def step(self, action: np.ndarray) -> np.ndarray:
         """One control step of every simulation; those that diverged, bool [E].
@@ -135,3 +140,27 @@ class ContactStepper:
         mujoco.mj_rnePostConstraint(self.model, self.data)
         for row, source in self._copies[i]:
             row[:] = source
+
+
+class RawLoop:
+    """The same physics as one would write it by hand: `mj_step` on one MjData per robot."""
+
+    def __init__(self, model: mujoco.MjModel, count: int, frame_skip: int):
+        self.model, self.frame_skip = model, frame_skip
+        self.data = [mujoco.MjData(model) for _ in range(count)]
+
+    def seconds(
+        self, before: np.ndarray, actions: np.ndarray, starts: Mapping[int, Sequence[tuple]]
+    ) -> float:
+        """For `actions` [T, E, m] from the states `before`; `starts`, step -> [(robot, state)], are its resets."""
+        model, skip = self.model, self.frame_skip
+        for data, state in zip(self.data, before, strict=True):
+            mujoco.mj_setState(model, data, state, FULL_STATE)
+        begin = time.perf_counter()
+        for step, action in enumerate(actions):
+            for data, ctrl in zip(self.data, action, strict=True):
+                data.ctrl[:] = ctrl
+                mujoco.mj_step(model, data, skip)
+            for i, state in starts.get(step, ()):
+                mujoco.mj_setState(model, self.data[i], state, FULL_STATE)
+        return time.perf_counter() - begin

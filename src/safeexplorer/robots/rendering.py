@@ -53,9 +53,7 @@ class Painter:
         self.data.qpos[:] = qpos
         mujoco.mj_forward(self.model, self.data)
         everything = mujoco.mjtCatBit.mjCAT_ALL.value
-        mujoco.mjv_updateScene(
-            self.model, self.data, self.option, None, self.camera, everything, self.scene
-        )
+        mujoco.mjv_updateScene(self.model, self.data, self.option, None, self.camera, everything, self.scene)
         pixels = np.empty((self.frame.height, self.frame.width, 3), np.uint8)
         self.gl.make_current()
         mujoco.mjr_render(self.frame, self.scene, self.context)

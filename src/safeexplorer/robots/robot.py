@@ -53,7 +53,9 @@ class Robot:
     observe: Callable[[Bodies], Array]  # [E, n]
     distance: Callable[[Bodies], Array]  # D(s), [E]
     fallen: Callable[[Bodies], Array]  # bool [E]
-    reward_terms: Callable[[Bodies, Bodies, Array, Array], dict[str, Array]]  # (now, before, fallen, D), unweighted
+    reward_terms: Callable[
+        [Bodies, Bodies, Array, Array], dict[str, Array]
+    ]  # (now, before, fallen, D), unweighted
     # One robot's first state, {"qpos": ..., "qvel": ..., <memory>: ...}; the MjData is scratch space.
     task_start: Callable[[np.random.Generator, mujoco.MjModel, mujoco.MjData], dict[str, Array]]
     recovery_start: Callable[[np.random.Generator, mujoco.MjModel, mujoco.MjData], dict[str, Array]]
@@ -127,5 +129,10 @@ def check(robot: Robot) -> None:
                     f"{robot.name}: flavour {flavour!r} weighs {term!r}; its terms: {', '.join(robot.terms)}"
                 )
     posture = robot.posture
-    if posture is not None and not len(posture.angle) == len(posture.speed) == len(posture.pose) == robot.action_size:
-        raise ValueError(f"{robot.name}: posture has another number of joints than action_size = {robot.action_size}")
+    if (
+        posture is not None
+        and not len(posture.angle) == len(posture.speed) == len(posture.pose) == robot.action_size
+    ):
+        raise ValueError(
+            f"{robot.name}: posture has another number of joints than action_size = {robot.action_size}"
+        )
