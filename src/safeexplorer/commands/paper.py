@@ -16,11 +16,9 @@ from safeexplorer.files.interruption import Stopped
 from safeexplorer.paper import ARTEFACTS, GROUPS, get_artefacts
 from safeexplorer.paper.artefact import ALL, Protocol
 from safeexplorer.paper.cost import core_hours
-from safeexplorer.paper.drawing import draw
 from safeexplorer.paper.grid import Library, gather
 from safeexplorer.paper.pages import fill_page
 from safeexplorer.paper.sheet import FORMATS, lay_out, terminal
-from safeexplorer.pretraining.grading import replay_run
 from safeexplorer.runs.results import collect_run, expand, load_results, write_result
 
 SOURCES = (Path("results"), Path("runs"))
@@ -180,6 +178,8 @@ def reproduce_command(args: argparse.Namespace) -> int:
 
 def replay_missing(keys: set[str], jobs: list[Job], console: Console) -> None:
     """The operational grade of the recoveries, where an artefact asks for it."""
+    from safeexplorer.pretraining.grading import replay_run
+
     for job in jobs:
         if job.spec.key in keys and job.state == "finished" and not (job.folder / "replay.json").is_file():
             result = replay_run(job.folder)
@@ -211,6 +211,8 @@ def render_command(args: argparse.Namespace) -> int:
         grid = gather(artefact, library, protocol, args.robot)
         sheet = lay_out(grid)
         if artefact.kind == "figure":
+            from safeexplorer.paper.drawing import draw
+
             written = draw(grid, args.figures)
             Console(stderr=True).print(
                 f"drawn: {', '.join(map(str, written))}", highlight=False, soft_wrap=True

@@ -9,7 +9,6 @@ from rich.console import Console
 
 from safeexplorer.paper import ARTEFACTS
 from safeexplorer.paper.artefact import Protocol
-from safeexplorer.paper.drawing import draw
 from safeexplorer.paper.grid import Library, gather
 from safeexplorer.report.page import write_page
 from safeexplorer.runs.results import load_results
@@ -39,10 +38,17 @@ def report_command(args: argparse.Namespace) -> int:
     write_page(results, args.out, args.title)
     size = args.out.stat().st_size / 1024
     console.print(f"{args.out}: {len(results)} runs, {size:,.0f} kB", highlight=False, soft_wrap=True)
-    library = Library(results)
-    for artefact in ARTEFACTS.values() if args.figures else ():
+    if args.figures:
+        draw_figures(Library(results), args.figures, console)
+    return 0
+
+
+def draw_figures(library: Library, folder: Path, console: Console) -> None:
+    """Every figure for which there is a run."""
+    from safeexplorer.paper.drawing import draw
+
+    for artefact in ARTEFACTS.values():
         grid = gather(artefact, library, Protocol())
         if artefact.kind == "figure" and any(group.finished for group in grid.groups.values()):
-            paths = draw(grid, args.figures)
+            paths = draw(grid, folder)
             console.print(f"drawn: {', '.join(map(str, paths))}", highlight=False, soft_wrap=True)
-    return 0

@@ -28,7 +28,7 @@ class Library:
         self.by_key = {result.spec.key: result for result in results}
         self.by_kin: dict[str, list[Result]] = {}
         for result in self.by_key.values():
-            self.by_kin.setdefault(kin(result.spec), []).append(result)
+            self.by_kin.setdefault(kin(result.spec, "steps"), []).append(result)
 
     def done(self, key: str, needs: str | None) -> bool:
         """Is there a finished run, with what the artefact reads?"""
@@ -37,13 +37,13 @@ class Library:
 
     def shorter(self, spec: RunSpec) -> list[Result]:
         """The same run with fewer steps, finished."""
-        relatives = self.by_kin.get(kin(spec), [])
+        relatives = self.by_kin.get(kin(spec, "steps"), [])
         return [r for r in relatives if r.finished and r.spec.settings.steps < spec.settings.steps]
 
 
-def kin(spec: RunSpec) -> str:
-    """The same for runs that differ in their steps alone."""
-    identity = {k: v for k, v in spec.identity.items() if k != "steps"}
+def kin(spec: RunSpec, apart: str) -> str:
+    """The same for runs that differ in one setting alone."""
+    identity = {k: v for k, v in spec.identity.items() if k != apart}
     return hashlib.sha256(json.dumps(identity, sort_keys=True).encode()).hexdigest()
 
 
@@ -105,7 +105,6 @@ class Grid:
     """Every group of an artefact."""
 
     artefact: Artefact
-    protocol: Protocol
     groups: dict[tuple[str, str], Group]  # by (arm, robot)
     bars: dict[str, tuple[float, str]]  # robot -> the return that counts as success, and whose reward set it
 
@@ -184,8 +183,9 @@ def gather(
             if not any(runs) and arm.budget == 1.0 and protocol.steps is None and not protocol.smoke:
                 runs = stand_ins(specs, library)
             groups[arm.label, robot] = Group(arm, robot, specs, runs, artefact.needs)
-    bars = success_bars(library, protocol, chosen) if "falls_to_success" in artefact.measures else {}
-    return Grid(artefact, protocol, groups, bars)
+    needs_bars = "falls_to_success" in artefact.measures
+    bars = success_bars(gather(MAIN_RESULTS, library, protocol, chosen)) if needs_bars else {}
+    return Grid(artefact, groups, bars)
 
 
 def stand_ins(specs: list[RunSpec], library: Library) -> list[Result | None]:
@@ -195,16 +195,16 @@ def stand_ins(specs: list[RunSpec], library: Library) -> list[Result | None]:
     return [next((r for r in runs if r.spec.settings.steps == steps), None) for runs in found]
 
 
-def success_bars(library: Library, protocol: Protocol, robots: Iterable[str]) -> dict[str, tuple[float, str]]:
-    """80% of the best mean final reward among the methods of main-results, per robot."""
-    grid = gather(MAIN_RESULTS, library, protocol, robots)
-    bars = {}
-    for robot in grid.robots:
-        rewards = {
-            arm.label: grid.cell(arm.label, robot, "final_reward").summary for arm in MAIN_RESULTS.arms
-        }
-        known = {label: summary[0] for label, summary in rewards.items() if summary}
-        if known:
-            best = max(known, key=known.get)
-            bars[robot] = (SUCCESS_SHARE * known[best], best)
+def success_bars(grid: Grid) -> dict[str, tuple[float, str]]:
+    """80% of the best mean final reward among the methods of main-results, each by its first group, per robot."""
+    methods = {arm.method for arm in MAIN_RESULTS.arms}
+    first: dict[tuple[str, str], Group] = {}
+    for group in grid.groups.values():
+        if group.arm.method in methods and group.finished:
+            first.setdefault((group.robot, group.arm.method), group)
+    bars: dict[str, tuple[float, str]] = {}
+    for (robot, _), group in first.items():
+        summary = grid.cell(group.arm.label, robot, "final_reward").summary
+        if summary and SUCCESS_SHARE * summary[0] > bars.get(robot, (-np.inf, ""))[0]:
+            bars[robot] = (SUCCESS_SHARE * summary[0], group.arm.label)
     return bars

@@ -1,8 +1,9 @@
-"""One colour per method, the same in every figure and on the page. SafeExplorer is red, the ladder blue."""
+"""One colour per method, the same in every figure and on every page. SafeExplorer is red, the ladder blue."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable
+from zlib import crc32
 
 from safeexplorer.paper.artefact import Arm
 
@@ -21,14 +22,18 @@ COLOURS = {
     "safeexplorer": "#d62839",
     "truncated_is": "#57534e",
 }
-SEQUENCE = ("#d62839", "#3583d6", "#009e73", "#e08a00", "#9a86d1", "#6b7280")
-MORE_COLOURS = ("#0f8a7e", "#a16207", "#7c3aed", "#be185d", "#4d7c0f", "#0369a1")  # variants of a method
-ROBOT_COLOURS = {"half_cheetah": "#3583d6", "ant": "#d62839", "go1": "#009e73"}
+CYCLE = ("#0f8a7e", "#a16207", "#7c3aed", "#be185d", "#4d7c0f", "#0369a1", "#9f580a", "#475569")
+ROBOT_COLOURS = {"half_cheetah": "#3583d6", "ant": "#e08a00", "go1": "#009e73"}
 
 
-def arm_colours(arms: Sequence[Arm]) -> dict[str, str]:
-    """By method where every arm has its own, else one after the other."""
-    methods = [arm.method for arm in arms]
-    if len(set(methods)) == len(methods):
-        return {arm.label: COLOURS[arm.method] for arm in arms}
-    return {arm.label: SEQUENCE[i % len(SEQUENCE)] for i, arm in enumerate(arms)}
+def arm_colours(arms: Iterable[Arm]) -> dict[str, str]:
+    """By label. The first arm of a method has the method's colour; others, and methods without one, take a colour
+    that follows from their label, the next one where it is taken."""
+    found: dict[str, str] = {}
+    for arm in arms:
+        start = crc32(arm.label.encode())
+        turns = (CYCLE[(start + i) % len(CYCLE)] for i in range(len(CYCLE)))
+        choice = next((c for c in turns if c not in found.values()), CYCLE[start % len(CYCLE)])
+        own = COLOURS.get(arm.method, choice)
+        found[arm.label] = own if own not in found.values() else choice
+    return found

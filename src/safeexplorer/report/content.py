@@ -1,9 +1,9 @@
-"""What the page shows, as plain values: runs in groups of equal settings, their statistics, curves and tables."""
+"""What the page shows, as plain values: the same grid, cells and curves that tables and figures are made of."""
 
 from __future__ import annotations
 
 import base64
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
@@ -11,20 +11,16 @@ import numpy as np
 
 from safeexplorer.paper import ARTEFACTS
 from safeexplorer.paper.artefact import ROBOT_LABELS, Protocol
-from safeexplorer.paper.curves import on_grid, smooth
-from safeexplorer.paper.figures import SAMPLED
-from safeexplorer.paper.grid import SEED, SUCCESS_SHARE, Library, gather
-from safeexplorer.paper.palette import COLOURS, MORE_COLOURS
+from safeexplorer.paper.grid import SEED, Cell, Grid, Group, Library, gather
+from safeexplorer.paper.palette import arm_colours
+from safeexplorer.paper.series import envelope, on_grid, smooth
 from safeexplorer.paper.sheet import caption_lines, has_paper, lay_out
-from safeexplorer.paper.statistics import bootstrap, mean_and_deviation, probability_of_improvement
-from safeexplorer.paper.tables import MAIN, SOFT_VARIANTS
+from safeexplorer.paper.statistics import probability_of_improvement
+from safeexplorer.report.groups import METHOD_LABELS, group_runs
 from safeexplorer.runs.results import FAILED, Result
 from safeexplorer.runs.summary import tidy
 
-METHOD_LABELS = {arm.method: arm.label for arm in (*SAMPLED, *SOFT_VARIANTS.arms, *MAIN)} | {
-    "dagger": "DAgger"
-}
-BAR_METHODS = {arm.method for arm in MAIN}
+CURVES = {"return": "return_trailing", "falls": "falls", "recovery": "recovery_rate", "radius": "radius"}
 FILMS = ("film.mp4", "film.gif")
 FILM_BYTES, ALL_FILM_BYTES = 3_000_000, 12_000_000
 TYPES = {".mp4": "video/mp4", ".gif": "image/gif"}
@@ -32,153 +28,90 @@ TYPES = {".mp4": "video/mp4", ".gif": "image/gif"}
 
 def content(results: Sequence[Result], title: str) -> dict[str, Any]:
     """Everything on the page."""
-    groups = group_runs(results)
-    bars = {robot: success_bar(groups, robot) for robot in ROBOT_LABELS}
-    robots = [robot for robot in ROBOT_LABELS if any(g["robot"] == robot for g in groups)]
+    grid = group_runs(results)
     return {
         "title": title,
-        "robots": [{"id": robot, "label": ROBOT_LABELS[robot], "bar": bars[robot]} for robot in robots],
-        "groups": [describe_group(group, bars[group["robot"]]) for group in groups],
-        "comparisons": [text for robot in robots if (text := compare(groups, robot))],
+        "robots": [describe_robot(grid, robot) for robot in grid.robots],
+        "groups": [describe_group(grid, group) for group in grid.groups.values()],
+        "comparisons": [text for robot in grid.robots if (text := compare(grid, robot))],
         "runs": [describe_run(run) for run in results],
         "films": films(results),
         "tables": tables(results),
     }
 
 
-# -- groups ------------------------------------------------------------------------------------------------
+def describe_robot(grid: Grid, robot: str) -> dict[str, Any]:
+    value, whose = grid.bars.get(robot, (None, None))
+    return {
+        "id": robot,
+        "label": ROBOT_LABELS[robot],
+        "bar": {"value": value, "of": whose} if whose else None,
+    }
 
 
-def group_runs(results: Sequence[Result]) -> list[dict[str, Any]]:
-    """Runs that differ in their seed alone, in the order of the method table; each group has a name and a colour."""
-    found: dict[tuple, dict[str, Any]] = {}
-    for run in results:
-        identity = run.spec.identity
-        key = tuple(sorted((k, str(v)) for k, v in identity.items() if k != "seed"))
-        settings = run.spec.settings
-        group = found.setdefault(key, {"robot": settings.robot, "method": settings.method, "runs": []})
-        group["runs"].append(run)
-    for group in found.values():
-        group["extra"] = group["runs"][0].spec.label.split(" ", 4)[4:]  # after robot, method, "seed", number
-    order = list(COLOURS), list(ROBOT_LABELS)
-    groups = sorted(
-        found.values(),
-        key=lambda g: (order[1].index(g["robot"]), order[0].index(g["method"]), bool(g["extra"])),
-    )
-    name_groups(groups)
-    return groups
-
-
-def name_groups(groups: list[dict[str, Any]]) -> None:
-    """The method's name and colour, and the settings that tell a group from the plain method."""
-    used: dict[str, int] = {}
-    for group in groups:
-        label = METHOD_LABELS.get(group["method"], group["method"])
-        group["label"] = f"{label} ({group['extra'][0]})" if group["extra"] else label
-        group["colour"] = COLOURS[group["method"]]
-        if group["extra"]:
-            place = used[group["robot"]] = used.get(group["robot"], -1) + 1
-            group["colour"] = MORE_COLOURS[place % len(MORE_COLOURS)]
-
-
-def finished(group: dict[str, Any]) -> list[Result]:
-    return [run for run in group["runs"] if run.finished]
-
-
-def success_bar(groups: list[dict[str, Any]], robot: str) -> dict[str, Any] | None:
-    """80% of the best mean final reward on this robot, and whose it is."""
-    best: tuple[float, str] | None = None
-    for group in groups:
-        rewards = values(finished(group), "final_reward")
-        if group["robot"] == robot and group["method"] in BAR_METHODS and rewards:
-            best = max(filter(None, [best, (float(np.mean(rewards)), group["label"])]))
-    return {"value": tidy(SUCCESS_SHARE * best[0]), "of": best[1]} if best else None
-
-
-def values(runs: Iterable[Result], name: str) -> list[float]:
-    return [run.numbers[name] for run in runs if run.numbers.get(name) is not None]
-
-
-def describe_group(group: dict[str, Any], bar: dict[str, Any] | None) -> dict[str, Any]:
+def describe_group(grid: Grid, group: Group) -> dict[str, Any]:
     """Statistics and averaged curves of one group."""
-    runs = finished(group)
-    success = [run.falls_to(bar["value"]) for run in runs] if bar else []
+    label, robot, runs = group.arm.label, group.robot, group.finished
+    cells = {
+        name: grid.cell(label, robot, measure)
+        for name, measure in (("reward", "final_reward"), ("falls", "falls"), ("success", "falls_to_success"))
+    }
+    curves = {name: curve(*on_grid(runs, column)) for name, column in CURVES.items()}
+    steps, gaps = on_grid(runs, "gap", "evaluations")
     return {
-        "robot": group["robot"],
-        "method": group["method"],
-        "label": group["label"],
-        "colour": group["colour"],
-        "ours": group["method"] == "safeexplorer" and not group["extra"],
+        "robot": robot,
+        "method": group.arm.method,
+        "label": label,
+        "colour": arm_colours(grid.artefact.arms)[label],
+        "ours": group.arm.method == "safeexplorer" and set(group.arm.changes) <= {"method", "steps"},
         "finished": len(runs),
-        "runs": len(group["runs"]),
-        "reward": spread(values(runs, "final_reward")),
-        "falls": spread(values(runs, "falls")),
-        "success": spread([x for x in success if x is not None]),
-        "reached": sum(x is not None for x in success),
-        "curves": {
-            "return": curve(runs, "return_trailing"),
-            "falls": curve(runs, "falls"),
-            "recovery": curve(runs, "recovery_rate"),
-            "radius": curve(runs, "radius"),
-            "gap": gap_curve(runs),
-        },
+        "runs": len(group.runs),
+        **{name: spread(cell) for name, cell in cells.items()},
+        "reached": len(cells["success"].values),
+        "curves": curves | {"gap": curve(steps, smooth(gaps))},
     }
 
 
-def spread(numbers: list[float]) -> dict[str, float | None] | None:
+def spread(cell: Cell) -> dict[str, float | None] | None:
     """Mean, deviation, interquartile mean and its interval."""
-    if not numbers:
+    if not cell.values:
         return None
-    mean, deviation = mean_and_deviation(numbers)
-    point, low, high = bootstrap([numbers], np.random.default_rng(SEED))
-    return {
-        "mean": tidy(mean),
-        "deviation": tidy(deviation),
-        "iqm": tidy(point),
-        "low": tidy(low),
-        "high": tidy(high),
-    }
+    numbers = dict(zip(("mean", "deviation"), cell.summary, strict=True))
+    numbers |= dict(zip(("iqm", "low", "high"), cell.interval, strict=True))
+    return {name: tidy(value) for name, value in numbers.items()}
 
 
-def curve(runs: list[Result], column: str) -> dict[str, list] | None:
+def curve(steps: np.ndarray, rows: np.ndarray) -> dict[str, list] | None:
     """Steps, mean, smallest and largest over the runs."""
-    steps, rows = on_grid(runs, column)
-    return as_curve(steps, rows)
-
-
-def gap_curve(runs: list[Result]) -> dict[str, list] | None:
-    steps, rows = on_grid(runs, "gap", "evaluations")
-    return as_curve(steps, smooth(rows)) if len(rows) else None
-
-
-def as_curve(steps: np.ndarray, rows: np.ndarray) -> dict[str, list] | None:
-    known = ~np.isnan(rows).all(axis=0) if len(rows) else np.zeros(len(steps), bool)
-    if not known.any():
+    found = envelope(steps, rows)
+    if found is None:
         return None
-    steps, rows = steps[known], rows[:, known]
-    lines = {"x": steps, "y": np.nanmean(rows, 0), "low": np.nanmin(rows, 0), "high": np.nanmax(rows, 0)}
-    return {name: [tidy(x, 5) for x in line.tolist()] for name, line in lines.items()}
+    lines = zip(("x", "y", "low", "high"), found, strict=True)
+    return {name: [tidy(x, 5) for x in line.tolist()] for name, line in lines}
 
 
-def compare(groups: list[dict[str, Any]], robot: str) -> dict[str, Any] | None:
+def compare(grid: Grid, robot: str) -> dict[str, Any] | None:
     """SafeExplorer beside PPO in numbers: the first groups of both on this robot."""
-    first = {}
-    for group in groups:
-        if group["robot"] == robot and finished(group):
-            first.setdefault(group["method"], finished(group))
+    first: dict[str, str] = {}
+    for (label, where), group in grid.groups.items():
+        if where == robot and group.finished:
+            first.setdefault(group.arm.method, label)
     if not {"ppo", "safeexplorer"} <= first.keys():
         return None
-    ours, theirs = first["safeexplorer"], first["ppo"]
-    falls = [float(np.mean(values(runs, "falls"))) for runs in (ours, theirs)]
-    rewards = [values(runs, "final_reward") for runs in (ours, theirs)]
-    found = {"robot": ROBOT_LABELS[robot], "falls": falls, "seeds": [len(ours), len(theirs)]}
-    if all(rewards):
-        chance = probability_of_improvement([rewards[0]], [rewards[1]], np.random.default_rng(SEED))
-        found |= {"rewards": [float(np.mean(r)) for r in rewards], "chance": chance.point}
+    falls, rewards = (
+        [grid.cell(first[method], robot, measure) for method in ("safeexplorer", "ppo")]
+        for measure in ("falls", "final_reward")
+    )
+    found = {
+        "robot": ROBOT_LABELS[robot],
+        "falls": [cell.summary[0] for cell in falls],
+        "seeds": [cell.finished for cell in falls],
+    }
+    if all(cell.values for cell in rewards):
+        ours, theirs = (cell.values for cell in rewards)
+        chance = probability_of_improvement([ours], [theirs], np.random.default_rng(SEED))
+        found |= {"rewards": [cell.summary[0] for cell in rewards], "chance": chance.point}
     return found
-
-
-# -- runs --------------------------------------------------------------------------------------------------
 
 
 def describe_run(run: Result) -> dict[str, Any]:
@@ -217,16 +150,13 @@ def data_address(path: Path) -> str:
     return f"data:{TYPES[path.suffix]};base64,{base64.b64encode(path.read_bytes()).decode()}"
 
 
-# -- tables ------------------------------------------------------------------------------------------------
-
-
 def tables(results: Sequence[Result]) -> list[dict[str, Any]]:
     """Every table of the paper for which there is at least one run, ours above theirs."""
     library, found = Library(results), []
     seeds = max((run.spec.settings.seed for run in results), default=1)
-    for artefact in ARTEFACTS.values():
+    for artefact in (artefact for artefact in ARTEFACTS.values() if artefact.kind == "table"):
         sheet = lay_out(gather(artefact, library, Protocol(seeds=min(seeds, 5))))
-        if artefact.kind != "table" or not any(cell.values for _, cells in sheet.rows for cell in cells):
+        if not any(cell.values for _, cells in sheet.rows for cell in cells):
             continue
         rows = [
             {

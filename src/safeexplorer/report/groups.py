@@ -1,0 +1,79 @@
+"""Runs of any settings as a grid: those that differ in their seed alone are one group, named by what sets it apart."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from typing import Any
+
+from safeexplorer.paper import ARTEFACTS
+from safeexplorer.paper.artefact import ROBOT_LABELS, Arm, Artefact
+from safeexplorer.paper.grid import Grid, Group, kin, millions, success_bars
+from safeexplorer.paper.palette import COLOURS
+from safeexplorer.runs.results import Result
+from safeexplorer.runs.specs import own_settings
+
+METHOD_LABELS = {"dagger": "DAgger", "truncated_is": "Truncated IS"}
+for _arm in (arm for artefact in ARTEFACTS.values() for arm in artefact.arms if len(arm.changes) == 1):
+    METHOD_LABELS.setdefault(_arm.method, _arm.label)
+WORDS = {"max_radius": "d_max", "initial_radius": "d0", "lambda_compat": "lambda", "action_noise": "noise"}
+
+
+def group_runs(results: Sequence[Result]) -> Grid:
+    """A group per robot and settings, in the order of the method table: plain before changed, long before short."""
+    found: dict[str, list[Result]] = {}
+    for run in results:
+        found.setdefault(kin(run.spec, "seed"), []).append(run)
+    groups = {}
+    for runs in sorted(found.values(), key=place):
+        settings = runs[0].spec.settings
+        arm = Arm(label(runs[0], results), {"method": settings.method} | changes(runs[0]))
+        groups[arm.label, settings.robot] = Group(arm, settings.robot, [run.spec for run in runs], runs, None)
+    arms = {group.arm.label: group.arm for group in groups.values()}
+    robots = tuple(dict.fromkeys(robot for _, robot in groups))
+    artefact = Artefact("runs", "page", "", "", tuple(arms.values()), robots)
+    return Grid(artefact, groups, success_bars(Grid(artefact, groups, {})))
+
+
+def place(runs: list[Result]) -> tuple:
+    settings = runs[0].spec.settings
+    other = set(changes(runs[0])) - {"steps"}
+    return (
+        index(ROBOT_LABELS, settings.robot),
+        index(COLOURS, settings.method),
+        bool(other),
+        -settings.steps,
+        runs[0].name,
+    )
+
+
+def index(names: Iterable[str], name: str) -> tuple[int, str]:
+    """Where a name stands; unknown ones behind, by the alphabet."""
+    known = list(names)
+    return (known.index(name) if name in known else len(known), name)
+
+
+def changes(run: Result) -> dict[str, Any]:
+    """What differs from the robot's and the method's own settings."""
+    own = own_settings(run.spec.settings.robot, run.spec.settings.method)
+    named = {"robot", "method", "seed"}
+    return {k: v for k, v in run.spec.identity.items() if k not in named and v != own[k]}
+
+
+def label(run: Result, results: Sequence[Result]) -> str:
+    """The method and its changes in words; a budget that all runs on the robot have is not worth a word."""
+    settings, words = run.spec.settings, changes(run)
+    budgets = {r.spec.settings.steps for r in results if r.spec.settings.robot == settings.robot}
+    if len(budgets) == 1:
+        words.pop("steps", None)
+    name = METHOD_LABELS.get(settings.method, settings.method)
+    return ", ".join([name, *(phrase(k, v) for k, v in words.items())])
+
+
+def phrase(name: str, value: Any) -> str:
+    """lambda 0.01, sampled recovery, no anneal, 1M steps."""
+    word = WORDS.get(name, name.replace("_", " "))
+    if name == "steps":
+        return f"{millions(value)} steps"
+    if isinstance(value, bool):
+        return word if value else f"no {word}"
+    return f"{word} {value}"
