@@ -24,6 +24,9 @@ from safeexplorer.audit import Audit, audit_collector
 from safeexplorer.export.onnx import export_onnx
 from safeexplorer.files.checkpoint import flatten, under, unflatten_like
 from safeexplorer.files.interruption import Stopped
+from safeexplorer.files.writing import replacing
+from safeexplorer.realtime import RobotLoop
+from safeexplorer.realtime.world import loop_world
 from safeexplorer.runs.display import TrainingDisplay
 from safeexplorer.runs.policies import make_learner
 from safeexplorer.runs.settings import Settings, from_dict
@@ -77,25 +80,23 @@ class SafeExplorer:
         if eval_env is not None:
             given.setdefault("eval_every", EVAL_EVERY)
         self.settings = from_dict(given)
-        self._settings_for(
-            self.settings.steps or 2**40
-        )  # what is wrong there is said before anything is made
-        self.world = make_world(self.settings, env, recovery, intervention or region, eval_env)
+        self.settings.resolved()  # what is wrong there is said before anything is made
+        if isinstance(env, RobotLoop):
+            self.world = loop_world(self.settings, env, recovery, intervention or region)
+        else:
+            self.world = make_world(self.settings, env, recovery, intervention or region, eval_env)
         self.settings = replace(self.settings, num_envs=self.world.env.num_envs)
-        probe = self._settings_for(self.settings.steps or 2**40)
-        check_fit(probe, self.world)
+        complete = self.settings.resolved()
+        check_fit(complete, self.world)
         self.observation_space = self.world.env.single_observation_space
         self.action_space = self.world.env.single_action_space
-        self.learner = make_learner(probe, initial_generator(seed), self.world.sizes)
+        self.learner = make_learner(complete, initial_generator(seed), self.world.sizes)
         self._begin()
 
     def _begin(self) -> None:
         self.num_timesteps = 0
         self.summary: dict[str, Any] | None = None
         self._rng = np.random.default_rng([self.settings.seed, 1])
-
-    def _settings_for(self, steps: int) -> Settings:
-        return replace(self.settings, steps=steps).resolved()
 
     # -- learning ------------------------------------------------------------------------------------------
 
@@ -114,7 +115,7 @@ class SafeExplorer:
         """
         if self.world is None:
             raise ValueError("this agent was loaded without an environment; load it with env=... to train on")
-        settings = self._settings_for(total_timesteps)
+        settings = replace(self.settings, steps=total_timesteps).resolved()
         callbacks = [callback] if callable(callback) else list(callback)
         if folder is not None:
             return self._learn(settings, Path(folder), callbacks, progress_bar)
@@ -194,7 +195,7 @@ class SafeExplorer:
         sampled = settings.method_row().sampled_recovery
         collector = Collector(world.env, world.recovery, world.intervention, steps // count, sampled=sampled)
         collector.reset(seed)
-        hyper = self._settings_for(2**40).hyperparameters()
+        hyper = settings.resolved().hyperparameters()
         return audit_collector(
             collector,
             self.learner.params,
@@ -216,12 +217,8 @@ class SafeExplorer:
             "spaces": [describe(self.observation_space), describe(self.action_space)],
         }
         text = np.frombuffer(json.dumps(facts).encode(), np.uint8)
-        temporary = path.with_name(f".{path.name}.{os.getpid()}")
-        with open(temporary, "wb") as file:
+        with replacing(path) as file:
             np.savez(file, facts=text, **flatten({"learner": self.learner.get_state()}))
-            file.flush()
-            os.fsync(file.fileno())
-        os.replace(temporary, path)
         return path
 
     def export(self, path: str | os.PathLike, radius: float | None = None) -> dict[str, Any]:
@@ -248,8 +245,9 @@ class SafeExplorer:
             agent = cls.__new__(cls)
             agent.world, agent.settings = None, from_dict(stored)
             agent.observation_space, agent.action_space = spaces
-            settings = agent._settings_for(agent.settings.steps or 2**40)
-            agent.learner = make_learner(settings, np.random.default_rng(0), sizes_of(*spaces))
+            agent.learner = make_learner(
+                agent.settings.resolved(), np.random.default_rng(0), sizes_of(*spaces)
+            )
             agent._begin()
         else:
             brought = ("robot", "recovery", "intervention")  # by the caller, again

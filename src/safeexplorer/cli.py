@@ -9,7 +9,7 @@ from collections.abc import Sequence
 from importlib import import_module
 from typing import NoReturn
 
-from threadpoolctl import threadpool_limits
+from safeexplorer.files.threads import use_one_thread
 
 # command -> (summary, "module:function"); the function gets the command's parser, adds arguments and sets `run`,
 # which takes the parsed arguments and returns the exit code. Only the chosen command's module is imported.
@@ -72,15 +72,6 @@ def build_parser(chosen: str | None) -> Parser:
             module, function = where.split(":")
             getattr(import_module(module), function)(command)
     return parser
-
-
-def use_one_thread() -> None:
-    """One thread per process, for repeatable sums and many runs side by side.
-
-    JAX reads its flags when it is first imported; numpy is loaded by now, so its threads are limited in place.
-    """
-    os.environ.setdefault("XLA_FLAGS", "--xla_cpu_multi_thread_eigen=false intra_op_parallelism_threads=1")
-    threadpool_limits(1)
 
 
 def main(argv: Sequence[str] | None = None) -> int:

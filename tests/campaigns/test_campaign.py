@@ -142,6 +142,18 @@ def test_the_local_engine_reports_the_last_words_of_a_mistake(tmp_path):
     assert outcome.final and "no recovery 'no-such-recovery'" in outcome.error
 
 
+def test_a_module_of_the_working_directory_is_not_executed(tmp_path, monkeypatch):
+    (tmp_path / "run").mkdir()
+    (tmp_path / "threadpoolctl.py").write_text("open('executed', 'w')\nraise SystemExit(7)\n")
+    monkeypatch.chdir(tmp_path)
+    engine = LocalEngine(1)
+    wrong = replace(SPECS[0], settings=replace(SPECS[0].settings, recovery="no-such-recovery"))
+    attempt = engine.start(wrong, tmp_path / "run")
+    attempt.process.wait()
+    assert "no recovery 'no-such-recovery'" in engine.outcome(attempt).error
+    assert not (tmp_path / "executed").exists()
+
+
 def test_unknown_engines_and_no_workers_are_refused():
     with pytest.raises(ValueError, match="engine is 'slurm'; allowed: local, ray"):
         make_engine("slurm", 1)

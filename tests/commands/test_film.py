@@ -8,8 +8,8 @@ import pytest
 
 from safeexplorer.cli import main
 from safeexplorer.commands.film import INSIDE, OUTSIDE, read_fall
-from safeexplorer.runs.settings import Settings
-from safeexplorer.runs.training import stored_settings, train
+from safeexplorer.runs.settings import Settings, stored_settings
+from safeexplorer.runs.training import train
 
 SMALL = {
     "num_envs": 2,

@@ -18,8 +18,8 @@ from safeexplorer.export import onnx as deploy
 from safeexplorer.export.onnx import ExportError, export_onnx
 from safeexplorer.learning.networks import init_actor_critic, init_mlp
 from safeexplorer.runs.policies import load_policy
-from safeexplorer.runs.settings import Settings
-from safeexplorer.runs.training import open_run, stored_settings
+from safeexplorer.runs.settings import Settings, stored_settings
+from safeexplorer.runs.training import open_run
 
 LOW, HIGH = np.array([-1.0, -0.2, 0.1], np.float32), np.array([1.0, 0.3, 2.0], np.float32)
 BOX, CHOICES = Box(LOW, HIGH), Discrete(4, start=-1)

@@ -6,13 +6,14 @@ import numpy as np
 import pytest
 
 from safeexplorer.cli import main
-from safeexplorer.pretraining.grading import NEVER, Share, follow, grade, replay, share
+from safeexplorer.pretraining.grading import NEVER, Share, follow, grade, share
 from safeexplorer.pretraining.settings import recovery_settings
 from safeexplorer.pretraining.training import train_recovery
 from safeexplorer.recovery import RecoveryError, load_recovery
 from safeexplorer.recovery.actor import read_provenance
 from safeexplorer.robots import get_robot, make
-from safeexplorer.runs.recording import ExitLog, exit_states, read_exits
+from safeexplorer.runs.exits import ExitLog, exit_states, read_exits
+from safeexplorer.runs.replay import replay
 
 CHEETAH = get_robot("half_cheetah")
 

@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from safeexplorer.runs.recording import ExitLog, read_exits
+from safeexplorer.runs.exits import ExitLog, read_exits
 
 EXITS, KEPT, TRIALS = 40, 5, 4000
 

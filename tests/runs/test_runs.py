@@ -12,7 +12,8 @@ from records import read_table
 from synthetic import write_run
 
 from safeexplorer.commands import train as train_commands
-from safeexplorer.commands.train import add_train, settings_from
+from safeexplorer.commands.options import chosen
+from safeexplorer.commands.train import add_train
 from safeexplorer.files.interruption import Stopped
 from safeexplorer.files.tables import read_columns
 from safeexplorer.learning.methods import CONSTRAINED, METHODS
@@ -102,7 +103,7 @@ def test_the_command_of_every_run_of_the_paper_gives_back_its_settings(tmp_path)
     for artefact in ARTEFACTS.values():
         for spec in artefact.specs(Protocol(seeds=1)):
             words = command_words(spec.settings, tmp_path)
-            assert settings_from(parser.parse_args(words[1:])) == spec.settings
+            assert Settings(**chosen(parser.parse_args(words[1:]), Settings)).resolved() == spec.settings
 
 
 def test_a_result_survives_its_file(tmp_path):

@@ -8,7 +8,8 @@ from dataclasses import replace
 import pytest
 
 from safeexplorer.acting.schedules import make_schedule
-from safeexplorer.runs.settings import Settings, difference, from_dict
+from safeexplorer.files.fields import difference
+from safeexplorer.runs.settings import Settings, from_dict
 
 
 @pytest.mark.parametrize(

@@ -19,9 +19,9 @@ from same_run import assert_same_run, final_state
 
 from safeexplorer.files.checkpoint import RunInUse, checkpoints, exclusive, load_checkpoint
 from safeexplorer.files.interruption import Stopped
-from safeexplorer.runs.recording import exit_states, read_exits
-from safeexplorer.runs.settings import Settings
-from safeexplorer.runs.training import open_run, stored_settings, train
+from safeexplorer.runs.exits import exit_states, read_exits
+from safeexplorer.runs.settings import Settings, stored_settings
+from safeexplorer.runs.training import open_run, train
 
 SMALL = Settings(
     robot="half_cheetah",
@@ -103,7 +103,7 @@ def test_stopped_and_resumed_is_bit_identical(whole_run, tmp_path, stop_after):
 KILLED = """
 import sys
 from pathlib import Path
-from safeexplorer.runs.settings import from_dict
+from safeexplorer.runs.settings import from_dict, stored_settings
 from safeexplorer.runs.training import train
 import json
 train(from_dict(json.loads(sys.argv[1])), Path(sys.argv[2]))

@@ -14,7 +14,7 @@ from ray.cluster_utils import Cluster
 
 from safeexplorer.campaigns import Campaign, make_engine, make_jobs
 from safeexplorer.campaigns.overview import last_row
-from safeexplorer.cli import use_one_thread
+from safeexplorer.files.threads import use_one_thread
 from safeexplorer.runs.settings import Settings
 from safeexplorer.runs.specs import run_spec
 

@@ -6,7 +6,6 @@ runs are left alone, unfinished ones continue from their checkpoints, one writer
 
 from __future__ import annotations
 
-import json
 import time
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
@@ -15,6 +14,7 @@ from typing import Any, Generic, NamedTuple, Protocol, TypeVar
 
 from safeexplorer.files.checkpoint import checkpoints, is_held
 from safeexplorer.files.interruption import Stopped, stop_requests
+from safeexplorer.files.writing import write_json
 from safeexplorer.runs.specs import RunSpec
 
 WAITING, RUNNING, ELSEWHERE, FINISHED, FAILED = "waiting", "running", "elsewhere", "finished", "failed"
@@ -178,4 +178,4 @@ def last_checkpoint(folder: Path) -> int:
 def write_failure(job: Job) -> None:
     """So that every table that needed the run can say why it is missing."""
     facts = {"settings": job.spec.settings.as_dict(), "error": job.error, "attempts": job.attempts}
-    (job.folder / "failure.json").write_text(json.dumps(facts, indent=1))
+    write_json(job.folder / "failure.json", facts)

@@ -32,7 +32,9 @@ class LocalEngine:
         self.slots = workers
 
     def start(self, spec: RunSpec, folder: Path) -> Attempt:
-        command = [sys.executable, "-m", "safeexplorer", *command_words(spec.settings, folder)]
+        words = command_words(spec.settings, folder)
+        no_stray_modules = "-P"  # of the working directory
+        command = [sys.executable, no_stray_modules, "-m", "safeexplorer", *words]
         log = folder / "log.txt"
         with open(log, "ab") as file:
             offset = file.tell()

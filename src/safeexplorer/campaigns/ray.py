@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from safeexplorer.campaigns.campaign import Outcome
-from safeexplorer.cli import use_one_thread
+from safeexplorer.files.threads import use_one_thread
 from safeexplorer.runs.specs import RunSpec
 
 NODE_LOSSES = 100  # a task is moved to another node so often

@@ -25,8 +25,7 @@ from safeexplorer.learning.methods import CONSTRAINED
 from safeexplorer.learning.networks import init_actor_critic
 from safeexplorer.recovery import load_recovery
 from safeexplorer.runs.policies import load_policy, policy_from_arrays, policy_sizes
-from safeexplorer.runs.settings import Settings
-from safeexplorer.runs.training import stored_settings
+from safeexplorer.runs.settings import Settings, stored_settings
 from safeexplorer.runs.world import make_intervention
 
 LIVE = ("recovery", "steps", "num_envs", "radius", "progress", "sampled_recovery", "action_noise")

@@ -21,8 +21,8 @@ from rich.table import Table
 
 from safeexplorer.commands.bench_sim import ROBOT_COUNT
 from safeexplorer.robots import ROBOTS, get_robot
-from safeexplorer.runs.settings import Settings
-from safeexplorer.runs.training import Training, open_run, stored_settings
+from safeexplorer.runs.settings import Settings, stored_settings
+from safeexplorer.runs.training import Training, open_run
 
 METHODS_TIMED = ("safeexplorer", "ppo")
 WARM_UP = 2  # updates: the first one compiles

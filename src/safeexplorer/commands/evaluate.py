@@ -14,8 +14,8 @@ from safeexplorer import robots
 from safeexplorer.acting.evaluation import evaluate
 from safeexplorer.files.tables import read_columns
 from safeexplorer.runs.policies import load_policy
+from safeexplorer.runs.settings import stored_settings
 from safeexplorer.runs.summary import tidy
-from safeexplorer.runs.training import stored_settings
 from safeexplorer.runs.world import make_intervention
 
 

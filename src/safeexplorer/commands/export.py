@@ -12,8 +12,7 @@ from safeexplorer import robots
 from safeexplorer.acting.interventions import SafeRegion
 from safeexplorer.export.onnx import export_onnx
 from safeexplorer.runs.policies import load_policy
-from safeexplorer.runs.settings import Settings
-from safeexplorer.runs.training import stored_settings
+from safeexplorer.runs.settings import Settings, stored_settings
 from safeexplorer.runs.world import make_intervention
 
 

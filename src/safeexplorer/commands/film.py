@@ -16,8 +16,7 @@ from safeexplorer.acting.policy import draw_noise, propose
 from safeexplorer.commands.robots import MAX_FPS, MOTION, picture_size, write_motion
 from safeexplorer.recovery import load_recovery
 from safeexplorer.runs.policies import load_policy
-from safeexplorer.runs.settings import Settings
-from safeexplorer.runs.training import stored_settings
+from safeexplorer.runs.settings import Settings, stored_settings
 from safeexplorer.runs.world import make_intervention
 
 if TYPE_CHECKING:

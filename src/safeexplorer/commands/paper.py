@@ -13,6 +13,7 @@ from rich.table import Table
 from safeexplorer.campaigns import ENGINES, Campaign, Job, make_engine, make_jobs
 from safeexplorer.campaigns.overview import Overview
 from safeexplorer.files.interruption import Stopped
+from safeexplorer.files.writing import write_text
 from safeexplorer.paper import ARTEFACTS, GROUPS, get_artefacts
 from safeexplorer.paper.artefact import ALL, Protocol
 from safeexplorer.paper.cost import core_hours
@@ -178,7 +179,7 @@ def reproduce_command(args: argparse.Namespace) -> int:
 
 def replay_missing(keys: set[str], jobs: list[Job], console: Console) -> None:
     """The operational grade of the recoveries, where an artefact asks for it."""
-    from safeexplorer.pretraining.grading import replay_run
+    from safeexplorer.runs.replay import replay_run
 
     for job in jobs:
         if job.spec.key in keys and job.state == "finished" and not (job.folder / "replay.json").is_file():
@@ -243,7 +244,7 @@ def render_into(args: argparse.Namespace) -> int:
         ]
         return "\n".join(FORMATS["md"](lay_out(grid)) for grid in grids)
 
-    args.into.write_text(fill_page(args.into.read_text(), render))
+    write_text(args.into, fill_page(args.into.read_text(), render))
     return 0
 
 

@@ -4,23 +4,24 @@ from __future__ import annotations
 
 import argparse
 import json
-from dataclasses import fields
+from dataclasses import Field
 from pathlib import Path
 from typing import Any
 
 from rich.console import Console
 from rich.table import Table
 
+from safeexplorer.commands.options import add_settings, chosen
 from safeexplorer.files.interruption import Stopped
+from safeexplorer.files.writing import write_json
 from safeexplorer.pretraining.display import PretrainingDisplay, grade_table, plot_grades
-from safeexplorer.pretraining.grading import Share, grade, replay, replay_run
+from safeexplorer.pretraining.grading import Share, grade
 from safeexplorer.pretraining.selection import select
 from safeexplorer.pretraining.settings import RecoverySettings, recovery_settings
 from safeexplorer.pretraining.training import train_recovery
 from safeexplorer.recovery.library import known_recoveries, load_recovery, provenance, shipped
 from safeexplorer.robots import ROBOTS, get_robot
-
-OPTIONS = [field for field in fields(RecoverySettings) if field.name != "robot"]
+from safeexplorer.runs.replay import replay, replay_run
 
 
 def add_recovery_commands(parser: argparse.ArgumentParser) -> None:
@@ -43,18 +44,7 @@ def add_recovery_commands(parser: argparse.ArgumentParser) -> None:
 
 def add_train(parser: argparse.ArgumentParser) -> None:
     add_robot(parser)
-    for field in OPTIONS:
-        many = isinstance(field.default, tuple)
-        kind = int if many else type(field.default)
-        own = {r.name: r.recipe[field.name] for r in ROBOTS.values() if field.name in r.recipe}
-        note = "".join(f"; {robot}: {value}" for robot, value in own.items())
-        parser.add_argument(
-            f"--{field.name.replace('_', '-')}",
-            type=kind,
-            nargs="+" if many else None,
-            metavar=kind.__name__.upper(),
-            help=f"{field.metadata['help']} (default: {field.default}{note})",
-        )
+    add_settings(parser, RecoverySettings, default_of, leave_out="robot")
     parser.add_argument("--out", type=Path, help="run folder (default: runs/recovery-ROBOT-FLAVOUR-seedSEED)")
     parser.add_argument("--threads", type=int, default=1, help="threads for the simulation (default: 1)")
     parser.add_argument(
@@ -62,6 +52,12 @@ def add_train(parser: argparse.ArgumentParser) -> None:
     )
     parser.add_argument("--max-seconds", type=float, default=float("inf"), help="stop and save after so long")
     parser.set_defaults(run=train_command)
+
+
+def default_of(f: Field) -> str:
+    """What a setting is if nothing is said, and where a robot's recipe has it otherwise."""
+    own = {r.name: r.recipe[f.name] for r in ROBOTS.values() if f.name in r.recipe}
+    return f"{f.default}" + "".join(f"; {robot}: {value}" for robot, value in own.items())
 
 
 def add_select(parser: argparse.ArgumentParser) -> None:
@@ -107,7 +103,7 @@ def add_grading(parser: argparse.ArgumentParser) -> None:
 def train_command(args: argparse.Namespace) -> int:
     """Pre-train; the same command on an unfinished run continues it."""
     console = Console(stderr=True)
-    settings = recovery_settings(args.robot, **{field.name: getattr(args, field.name) for field in OPTIONS})
+    settings = recovery_settings(**chosen(args, RecoverySettings))
     name = f"recovery-{settings.robot}-{settings.flavour}-seed{settings.seed}"
     folder = args.out or Path("runs") / name
     limits = {name: getattr(args, name) for name in ("threads", "checkpoint_every", "max_seconds")}
@@ -147,7 +143,7 @@ def grade_command(args: argparse.Namespace) -> int:
     recoveries = [load_recovery(name, robot) for name in names]
     grades = [grade(robot, recovery, args.resets, args.seed, args.threads) for recovery in recoveries]
     if args.out:
-        args.out.write_text(json.dumps(grades, indent=1))
+        write_json(args.out, grades)
     if args.plot:
         plot_grades(grades, args.plot)
     show(grades, grade_table(grades), args.json)

@@ -5,28 +5,29 @@ from __future__ import annotations
 import argparse
 import json
 from collections.abc import Sequence
-from dataclasses import MISSING, fields
+from dataclasses import Field
 from pathlib import Path
 from typing import Any
 
 from rich.console import Console
 from rich.table import Table
 
+from safeexplorer.commands.options import add_settings, chosen, option
+from safeexplorer.files.fields import difference
 from safeexplorer.files.interruption import Stopped
 from safeexplorer.learning.methods import CONSTRAINED, METHODS, Method
 from safeexplorer.robots import ROBOTS
 from safeexplorer.runs.display import TrainingDisplay, summary_table
-from safeexplorer.runs.settings import Settings, difference
+from safeexplorer.runs.settings import Settings, stored_settings
 from safeexplorer.runs.specs import without_effect
 from safeexplorer.runs.trackers import TRACKERS
-from safeexplorer.runs.training import Training, has_checkpoint, stored_settings, train
-
-POSITIONAL = "robot"
+from safeexplorer.runs.training import Training, has_checkpoint, train
 
 
 def add_train(parser: argparse.ArgumentParser) -> None:
     """`train ROBOT`: every setting is an option."""
-    add_settings(parser)
+    parser.add_argument("robot", choices=list(ROBOTS), metavar="ROBOT", help=", ".join(ROBOTS))
+    add_settings(parser, Settings, default_of, leave_out="robot")
     parser.add_argument("--out", type=Path, help="run folder (default: runs/ROBOT-METHOD-seedSEED)")
     add_track(parser)
     parser.set_defaults(run=train_command)
@@ -56,35 +57,9 @@ def add_methods(parser: argparse.ArgumentParser) -> None:
     parser.set_defaults(run=methods_command)
 
 
-def add_settings(parser: argparse.ArgumentParser) -> None:
-    """One option per field of `Settings`, with its help text."""
-    parser.add_argument(POSITIONAL, choices=list(ROBOTS), metavar="ROBOT", help=", ".join(ROBOTS))
-    for f in fields(Settings):
-        if f.name == POSITIONAL:
-            continue
-        default = "the robot's or the method's" if f.default is None else f.default
-        kwargs: dict[str, Any] = {"default": f.default, "help": f"{f.metadata['help']} (default: {default})"}
-        if f.type == "bool":
-            kwargs["action"] = argparse.BooleanOptionalAction
-        elif f.name == "hidden":
-            kwargs |= {"type": int, "nargs": "+", "metavar": "WIDTH"}
-        else:
-            kind = {"int": int, "float": float, "str": str}[f.type.split(" |")[0]]
-            kwargs |= {"type": kind, "metavar": kind.__name__.upper()}
-        if "choices" in f.metadata:
-            kwargs |= {"choices": f.metadata["choices"], "metavar": None}
-        parser.add_argument(option(f.name), **kwargs)
-
-
-def option(name: str) -> str:
-    """A setting as it is written on the command line."""
-    return f"--{name.replace('_', '-')}"
-
-
-def settings_from(args: argparse.Namespace) -> Settings:
-    """The settings that the command line gave, checked."""
-    values = {f.name: getattr(args, f.name) for f in fields(Settings) if f.default is not MISSING}
-    return Settings(**values | {"hidden": tuple(values["hidden"])}).resolved()
+def default_of(f: Field) -> Any:
+    """What a setting is if nothing is said, for people."""
+    return "the robot's or the method's" if f.default is None else f.default
 
 
 def default_folder(settings: Settings) -> Path:
@@ -94,7 +69,7 @@ def default_folder(settings: Settings) -> Path:
 
 def train_command(args: argparse.Namespace) -> int:
     """Start a run; the same command on an unfinished run of the same settings continues it."""
-    settings = settings_from(args)
+    settings = Settings(**chosen(args, Settings)).resolved()
     folder = args.out or default_folder(settings)
     if has_checkpoint(folder):
         changed = difference(stored_settings(folder).as_dict(), settings.as_dict())

@@ -22,6 +22,7 @@ from safeexplorer.acting.networks import Params, policy_mean
 from safeexplorer.acting.schedules import constant
 from safeexplorer.export.graph import below, build_model
 from safeexplorer.files.extras import load
+from safeexplorer.files.writing import replacing
 from safeexplorer.recovery.library import open_session
 
 Array = np.ndarray
@@ -61,13 +62,10 @@ def export_onnx(
         **({} if region is None else {"radius": region}),
     }
     model = build_model(onnx, params, action_space, region, {str(k): str(v) for k, v in facts.items()})
-    temporary = path.with_name(f".{path.name}")
-    try:
-        temporary.write_bytes(model.SerializeToString())
-        error, checked = check_actions(open_session(temporary.read_bytes()), params, action_space, region)
-        os.replace(temporary, path)
-    finally:
-        temporary.unlink(missing_ok=True)
+    data = model.SerializeToString()
+    error, checked = check_actions(open_session(data), params, action_space, region)
+    with replacing(path) as file:
+        file.write(data)
     return {"path": str(path), "max_error": error, "checked": checked}
 
 

@@ -20,6 +20,8 @@ from typing import Any
 
 import numpy as np
 
+from safeexplorer.files.writing import fsync
+
 SEPARATOR = "/"
 KEPT = 2
 
@@ -174,12 +176,3 @@ def restore_generator(rng: np.random.Generator, state: dict[str, Any]) -> None:
 def sha256(path: Path) -> str:
     """Hex digest of a file."""
     return hashlib.sha256(path.read_bytes()).hexdigest()
-
-
-def fsync(path: Path) -> None:
-    """Force a file or folder to disk."""
-    descriptor = os.open(path, os.O_RDONLY)
-    try:
-        os.fsync(descriptor)
-    finally:
-        os.close(descriptor)

@@ -1,4 +1,4 @@
-"""CSV tables of numbers: written row by row, read by column."""
+"""Files that grow with a run, CSV tables above all. A checkpoint holds their length: a resumed run goes on there."""
 
 from __future__ import annotations
 
@@ -13,40 +13,50 @@ import numpy as np
 TAIL_BYTES = 4096  # longer than any row
 
 
-class Table:
-    """A CSV file with fixed columns. Numbers are written so that they read back exactly; None is empty."""
+class Growing:
+    """A file that is only appended to, cut back to where a checkpoint left it."""
 
-    def __init__(self, path: Path, columns: list[str], offset: int = 0):
-        self.path, self.columns = path, columns
+    def __init__(self, path: Path, offset: int = 0):
         self._file = open(path, "ab")
+        length = self._file.seek(0, os.SEEK_END)
+        if length < offset:  # cutting it there would fill it up with zeros
+            self._file.close()
+            raise ValueError(f"{path} has {length} bytes; the checkpoint needs its first {offset}")
         self._file.truncate(offset)
         self._file.seek(offset)
-        if offset == 0:
-            self._write([columns])
 
-    def append(self, *rows: dict[str, Any]) -> None:
-        """Add rows; every column must be there."""
-        self._write([[row[column] for column in self.columns] for row in rows])
+    def write(self, data: bytes) -> None:
+        """Append, visible to readers at once."""
+        self._file.write(data)
+        self._file.flush()
 
     def offset(self) -> int:
         """The length of the file, safely on disk."""
-        self._file.flush()
         os.fsync(self._file.fileno())
         return self._file.tell()
 
-    def _write(self, rows: list[list[Any]]) -> None:
-        text = io.StringIO()
-        csv.writer(text, lineterminator="\n").writerows(
-            [
-                ["" if x is None else repr(float(x)) if isinstance(x, float) else x for x in row]
-                for row in rows
-            ]
-        )
-        self._file.write(text.getvalue().encode())
-        self._file.flush()
-
     def close(self) -> None:
         self._file.close()
+
+
+class Table(Growing):
+    """A CSV file with fixed columns. Numbers are written so that they read back exactly; None is empty."""
+
+    def __init__(self, path: Path, columns: list[str], offset: int = 0):
+        super().__init__(path, offset)
+        self.columns = columns
+        if offset == 0:
+            self._write_rows([columns])
+
+    def append(self, *rows: dict[str, Any]) -> None:
+        """Add rows; every column must be there."""
+        self._write_rows([[row[column] for column in self.columns] for row in rows])
+
+    def _write_rows(self, rows: list[list[Any]]) -> None:
+        text = io.StringIO()
+        cells = [[repr(float(x)) if isinstance(x, float) else x for x in row] for row in rows]
+        csv.writer(text, lineterminator="\n").writerows(cells)
+        self.write(text.getvalue().encode())
 
 
 def read_columns(path: Path) -> dict[str, np.ndarray]:

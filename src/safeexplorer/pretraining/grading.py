@@ -1,4 +1,4 @@
-"""How good a recovery is: from randomised resets, and from the exits that a training run logged.
+"""How good a recovery is, from randomised resets.
 
 Shares come with Wilson's 95% interval: with z = 1.96 and k successes of n,
 (k + z^2/2 +- z sqrt(k (n - k)/n + z^2/4)) / (n + z^2).
@@ -6,21 +6,16 @@ Shares come with Wilson's 95% interval: with z = 1.96 and k successes of n,
 
 from __future__ import annotations
 
-import json
 import math
-from pathlib import Path
 from typing import Any, NamedTuple
 
 import numpy as np
 
-from safeexplorer import robots
-from safeexplorer.recovery import CheckedRecovery, load_recovery
+from safeexplorer.recovery import CheckedRecovery
 from safeexplorer.robots.robot import Robot
 from safeexplorer.robots.simulation import Simulation
-from safeexplorer.runs.recording import exit_states, read_exits
 
 HORIZON = 250  # steps, the length of a recovery-training episode
-REPLAY_HORIZON = 1000
 FRACTIONS = (0.05, 0.1, 0.2, 0.3, 0.4, 0.5, 0.6, 0.7, 0.8, 0.9, 1.0)  # of d_max
 NEVER = -1
 Z = 1.959964
@@ -127,65 +122,3 @@ def reentry_row(robot: Robot, radius: float, outcomes: Outcomes, k: int) -> dict
         "of_survivors": share(entered[survived])._asdict(),
         "median_steps": float(np.median(took)) if len(took) else None,
     }
-
-
-def replay_run(folder: Path, threads: int = 1) -> dict[str, Any]:
-    """Replay a run's own recovery from its exits and keep the result beside them, as `replay.json`."""
-    facts = json.loads((folder / "run.json").read_text())["settings"]
-    recovery = load_recovery(facts["recovery"], robots.get_robot(facts["robot"]))
-    result = replay(folder, recovery, threads)
-    temporary = folder / ".replay.json"
-    temporary.write_text(json.dumps(result, indent=1))
-    temporary.replace(folder / "replay.json")
-    return result
-
-
-def replay(folder: Path, recovery: CheckedRecovery, threads: int = 1, batch: int = 250) -> dict[str, Any]:
-    """The operational grade: from every logged first exit, at the radius in force, to re-entry or a fall.
-
-    An exit survives if no fall comes before re-entry; one that does neither within the horizon survives.
-    """
-    records = read_exits(folder)
-    entered_at, fell = replay_exits(records, recovery, threads, batch)
-    reentered = entered_at != NEVER
-    return {
-        "robot": recovery.robot,
-        "recovery": recovery.name,
-        "sha256": recovery.digest,
-        "exits": len(records),
-        "horizon": REPLAY_HORIZON,
-        "survived": share(~fell)._asdict(),
-        "reentered": share(reentered)._asdict(),
-        "median_steps": float(np.median(entered_at[reentered])) if reentered.any() else None,
-    }
-
-
-def replay_exits(
-    records: np.ndarray, recovery: CheckedRecovery, threads: int, batch: int
-) -> tuple[np.ndarray, np.ndarray]:
-    """When each exit re-entered (its step or NEVER), and whether it fell; a robot that is done takes the next exit."""
-    entered_at, fell = np.full(len(records), NEVER), np.zeros(len(records), bool)
-    count = min(batch, len(records))
-    if count == 0:
-        return entered_at, fell
-    world = robots.make(recovery.robot, count, threads=threads, max_episode_steps=2 * REPLAY_HORIZON)
-    exit_of, step = (
-        np.full(count, NEVER),
-        np.zeros(count, int),
-    )  # what each robot replays, and how long already
-    free, begun = np.arange(count), 0
-    while begun < len(records) or len(free) < count:
-        ids = free[: len(records) - begun]
-        exit_of[free], step[free] = NEVER, 0
-        exit_of[ids] = range(begun, begun + len(ids))
-        begun += len(ids)
-        world.set_state(exit_states(records[exit_of[ids]]), ids)
-        _, _, terminated, _, info = world.step(recovery.act(world.observe()))
-        step += 1
-        busy = exit_of != NEVER
-        entered = busy & ~terminated & (info["distance"] <= records["radius"][exit_of])
-        entered_at[exit_of[entered]] = step[entered]
-        fell[exit_of[busy & terminated]] = True
-        (free,) = np.nonzero(~busy | entered | terminated | (step == REPLAY_HORIZON))
-    world.close()
-    return entered_at, fell

@@ -16,10 +16,12 @@ import jax
 
 from safeexplorer import robots
 from safeexplorer.files.checkpoint import exclusive, load_latest, save_checkpoint
+from safeexplorer.files.fields import difference
 from safeexplorer.files.interruption import Stopped, stop_requests
 from safeexplorer.files.provenance import provenance
 from safeexplorer.files.tables import Table
-from safeexplorer.pretraining.settings import RecoverySettings, difference
+from safeexplorer.files.writing import write_json
+from safeexplorer.pretraining.settings import RecoverySettings
 from safeexplorer.pretraining.trainer import METRICS, Trainer
 from safeexplorer.recovery.actor import save_actor
 
@@ -81,10 +83,10 @@ def open_run(settings: RecoverySettings, folder: Path, threads: int) -> tuple[Tr
             "provenance": provenance(),
             "device": jax.devices()[0].device_kind,
         }
-        (folder / "run.json").write_text(json.dumps(facts, indent=1))
+        write_json(folder / "run.json", facts)
         return trainer, Table(folder / "metrics.csv", METRICS)
     arrays, state = found
-    changed = difference(state["settings"], settings)
+    changed = difference(state["settings"], settings.as_dict())
     if changed:
         raise ValueError(f"{folder} was started with other settings: " + "; ".join(changed))
     trainer.set_state(arrays, state["counters"])

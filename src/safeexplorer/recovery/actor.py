@@ -10,7 +10,6 @@ import hashlib
 import io
 import json
 import math
-import os
 import zipfile
 from pathlib import Path
 from typing import Any
@@ -26,6 +25,7 @@ from safeexplorer.acting.networks import (
     squashed_mean_log_std,
 )
 from safeexplorer.files.checkpoint import flatten
+from safeexplorer.files.writing import replacing
 from safeexplorer.recovery.protocol import Interface, RecoveryError
 
 Array = np.ndarray
@@ -99,10 +99,8 @@ def save_actor(path: Path, params: Params, low: Array, high: Array, provenance: 
     arrays |= {"low": np.asarray(low, np.float32), "high": np.asarray(high, np.float32)}
     arrays["provenance"] = np.array(json.dumps(provenance, allow_nan=False, sort_keys=True))
     value, path = digest(arrays), Path(path)
-    temporary = path.with_name(f".{path.name}")
-    with open(temporary, "wb") as file:
+    with replacing(path) as file:
         np.savez_compressed(file, **arrays, sha256=np.array(value))
-    os.replace(temporary, path)
     return value
 
 

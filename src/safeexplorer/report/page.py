@@ -9,6 +9,7 @@ from collections.abc import Sequence
 from importlib.resources import files
 from pathlib import Path
 
+from safeexplorer.files.writing import write_text
 from safeexplorer.report.content import content
 from safeexplorer.runs.results import Result
 
@@ -29,4 +30,4 @@ def write_page(
     template = parts.joinpath("page.html").read_text()
     page = re.sub(r"\{\{(\w+)\}\}", lambda mark: pieces[mark[1]], template)
     path.parent.mkdir(parents=True, exist_ok=True)
-    path.write_text(page)
+    write_text(path, page)

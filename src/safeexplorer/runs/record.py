@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -13,7 +13,8 @@ from safeexplorer.acting.evaluation import Evaluation
 from safeexplorer.acting.trajectory import Rollout
 from safeexplorer.files.tables import Table
 from safeexplorer.learning import diagnostics
-from safeexplorer.runs.recording import BlackBox, ExitLog
+from safeexplorer.runs.black_box import BlackBox
+from safeexplorer.runs.exits import ExitLog
 from safeexplorer.runs.settings import Settings
 from safeexplorer.runs.world import World
 
@@ -46,7 +47,8 @@ EVALUATION_COLUMNS = ["update", "steps", "deterministic", "mixed_return", *Evalu
 class RunRecord:
     """A row per update, per episode and per evaluation; the states of first exits; the seconds before falls.
 
-    `offsets` cuts each file back to where a checkpoint left it; without, all begin anew.
+    `offsets` cuts each file back to where a checkpoint left it; without, all begin anew. During a rollout it looks
+    on as the collector's observer, and tells `note` of first exits.
     """
 
     def __init__(
@@ -56,6 +58,7 @@ class RunRecord:
         world: World,
         learner_columns: Sequence[str],
         offsets: dict[str, int],
+        note: Callable[[int, np.ndarray], None] | None = None,
     ):
         def table(name: str, columns: list[str]) -> Table:
             return Table(folder / f"{name}.csv", columns, offsets.get(name, 0))
@@ -67,12 +70,19 @@ class RunRecord:
         self.black_box = BlackBox(
             folder / "falls", world.env, world.sizes.action, settings.rollout_steps, settings.falls_kept
         )
+        self.before_step, self.note = self.black_box.before_step, note
         self._files = {
             "metrics": self.metrics,
             "episodes": self.episodes,
             "evaluations": self.evaluations,
             "exits": self.exits,
         }
+
+    def on_exit(self, step: int, robots: np.ndarray) -> None:
+        """These robots left the region at this step of the rollout."""
+        self.exits.on_exit(step, robots)
+        if self.note is not None:
+            self.note(step, robots)
 
     def add_update(
         self,

@@ -11,6 +11,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
+from safeexplorer.files.writing import write_text
 from safeexplorer.runs.specs import RunSpec, spec_from_dict
 from safeexplorer.runs.summary import (
     falls_at,
@@ -144,7 +145,7 @@ def write_result(result: Result, folder: Path) -> Path:
     body = ",\n".join(
         f"{json.dumps(k)}: {json.dumps(v, allow_nan=False)}" for k, v in result.as_dict().items()
     )
-    path.write_text("{\n" + body + "\n}\n")
+    write_text(path, "{\n" + body + "\n}\n")
     return path
 
 

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
-import math
-from dataclasses import asdict, dataclass, field, fields, replace
+import json
+from dataclasses import dataclass, fields, replace
+from pathlib import Path
 from typing import Any
 
 from safeexplorer.acting.costs import COSTS
 from safeexplorer.acting.schedules import SHAPES
+from safeexplorer.files.fields import check_fields, demand, plain, setting, share_of
 from safeexplorer.learning.hyperparameters import ConstrainedHyperparameters, Hyperparameters
 from safeexplorer.learning.methods import CONSTRAINED, Method, get_method
 from safeexplorer.robots import get_robot
@@ -23,72 +25,83 @@ CONSTRAINED_EPOCH = 2048
 CONSTRAINED_DEFAULTS = {"max_gradient_norm": 40.0, "adam_epsilon": 1e-8}
 
 
-def setting(default: Any, help: str, **extra: Any) -> Any:
-    """A field with its help text, from which the command line is made."""
-    return field(default=default, metadata={"help": help, **extra})
-
-
 @dataclass(frozen=True)
 class Settings:
     """Every number of a training run. The defaults are the paper's; None means the robot's or the method's own."""
 
     robot: str | None = setting("half_cheetah", "which robot to train; None: an environment of your own")
     method: str = setting("safeexplorer", "a row of the method table (see `safeexplorer methods`)")
-    seed: int = setting(1, "seed of everything random in the run")
+    seed: int = setting(1, "seed of everything random in the run", at_least=0)
     steps: int | None = setting(
-        None, "environment steps in all; the paper's budget for the robot if not given"
+        None, "environment steps in all; the paper's budget for the robot if not given", at_least=1
     )
     recovery: str = setting("default", "recovery policy: a shipped name, hold, passive, or a file")
-    num_envs: int = setting(4, "robots simulated side by side")
+    num_envs: int = setting(4, "robots simulated side by side", at_least=1)
     rollout_steps: int | None = setting(
-        None, "steps per robot and update: 2048, or 2048 / num_envs for the constrained methods"
+        None, "steps per robot and update: 2048, or 2048 / num_envs for the constrained methods", at_least=1
     )
-    threads: int = setting(1, "threads for the simulation; the results do not depend on it")
+    threads: int = setting(1, "threads for the simulation; the results do not depend on it", at_least=1)
     hidden: tuple[int, ...] = setting((64, 64), "widths of the hidden layers of actor and critic")
-    learning_rate: float = setting(3e-4, "step size of Adam at the start")
+    learning_rate: float = setting(3e-4, "step size of Adam at the start", above=0)
     anneal: bool = setting(True, "let the step size fall linearly to zero")
-    gamma: float = setting(0.99, "discount")
-    gae_lambda: float = setting(0.95, "trace of the advantage estimate")
-    clip: float = setting(0.2, "clip range of the probability ratio")
-    value_coefficient: float = setting(0.5, "weight c_v of the value loss")
-    entropy_coefficient: float = setting(0.0, "weight c_e of the entropy bonus")
-    lambda_compat: float = setting(1e-3, "weight of the compatibility loss (imitation of recoveries)")
+    gamma: float = setting(0.99, "discount", at_least=0, at_most=1)
+    gae_lambda: float = setting(0.95, "trace of the advantage estimate", at_least=0, at_most=1)
+    clip: float = setting(0.2, "clip range of the probability ratio", above=0)
+    value_coefficient: float = setting(0.5, "weight c_v of the value loss", at_least=0)
+    entropy_coefficient: float = setting(0.0, "weight c_e of the entropy bonus", at_least=0)
+    lambda_compat: float = setting(
+        1e-3, "weight of the compatibility loss (imitation of recoveries)", at_least=0
+    )
     per_segment: bool = setting(False, "normalise the compatibility loss per recovery segment")
     max_gradient_norm: float | None = setting(
-        None, "gradient-norm clip: 0.5 over all networks, or 40 each for the constrained methods"
+        None, "gradient-norm clip: 0.5 over all networks, or 40 each for the constrained methods", above=0
     )
-    adam_epsilon: float | None = setting(None, "epsilon of Adam: 1e-5, or 1e-8 for the constrained methods")
+    adam_epsilon: float | None = setting(
+        None, "epsilon of Adam: 1e-5, or 1e-8 for the constrained methods", above=0
+    )
     min_log_std: float | None = setting(
-        None, "lowest log standard deviation of the policy: -2 on Ant, else -20, which is practically none"
+        None,
+        "lowest log standard deviation of the policy: -2 on Ant, else -20, which is practically none",
+        at_most=0,
     )
-    epochs: int = setting(10, "passes over each rollout")
-    minibatches: int = setting(32, "minibatches per pass")
+    epochs: int = setting(10, "passes over each rollout", at_least=1)
+    minibatches: int = setting(32, "minibatches per pass", at_least=1)
     intervention: str = setting(
         "safe_region", "who acts when: safe_region or jump_start", choices=INTERVENTIONS
     )
     schedule: str = setting("linear", "shape of the radius curriculum", choices=SCHEDULES)
-    initial_radius: float | None = setting(None, "d0, the radius at the start; the robot's own if not given")
-    max_radius: float | None = setting(None, "d_max of the curriculum; the robot's own if not given")
-    fraction: float = setting(1.0, "with schedule constant: the share of d_max to hold")
-    handoff: int = setting(200, "with jump_start: steps the recovery leads at first, shrinking to 0")
-    action_noise: float = setting(0.0, "standard deviation of Gaussian noise on every executed action")
+    initial_radius: float | None = setting(
+        None, "d0, the radius at the start; the robot's own if not given", at_least=0
+    )
+    max_radius: float | None = setting(None, "d_max of the curriculum; the robot's own if not given", above=0)
+    fraction: float = setting(1.0, "with schedule constant: the share of d_max to hold", above=0)
+    handoff: int = setting(
+        200, "with jump_start: steps the recovery leads at first, shrinking to 0", at_least=0
+    )
+    action_noise: float = setting(
+        0.0, "standard deviation of Gaussian noise on every executed action", at_least=0
+    )
     sampled_recovery: bool = setting(False, "draw recovery actions from their density instead of its mean")
-    importance_cap: float = setting(10.0, "with truncated_is: the largest importance weight")
+    importance_cap: float = setting(10.0, "with truncated_is: the largest importance weight", above=0)
     analytic_samples: int = setting(
-        1, "recoveries averaged for the analytic value; above 1 re-rolls from the exit"
+        1, "recoveries averaged for the analytic value; above 1 re-rolls from the exit", at_least=1
     )
     cost: str = setting(
         "fall", "with a constrained method: 1 per fall, or 1 per step outside the region", choices=COSTS
     )
-    cost_limit: float = setting(0.05, "with a constrained method: allowed cost per episode")
-    target_kl: float = setting(0.02, "with a constrained method: how far an update may move the policy")
-    multiplier_start: float = setting(1e-3, "with ppo_lagrangian: the price of cost at the start")
-    multiplier_rate: float = setting(0.035, "with ppo_lagrangian: step size of the price")
-    eval_every: int = setting(0, "updates between evaluations without recovery; 0 for none")
-    eval_episodes: int = setting(5, "episodes per evaluation")
-    checkpoint_every: int = setting(20, "updates between checkpoints")
-    exits_per_update: int = setting(16, "first-exit states kept per update for later replay")
-    falls_kept: int = setting(20, "falls whose last two seconds are kept: so many first and so many latest")
+    cost_limit: float = setting(0.05, "with a constrained method: allowed cost per episode", at_least=0)
+    target_kl: float = setting(
+        0.02, "with a constrained method: how far an update may move the policy", above=0
+    )
+    multiplier_start: float = setting(1e-3, "with ppo_lagrangian: the price of cost at the start", at_least=0)
+    multiplier_rate: float = setting(0.035, "with ppo_lagrangian: step size of the price", above=0)
+    eval_every: int = setting(0, "updates between evaluations without recovery; 0 for none", at_least=0)
+    eval_episodes: int = setting(5, "episodes per evaluation", at_least=1)
+    checkpoint_every: int = setting(20, "updates between checkpoints", at_least=1)
+    exits_per_update: int = setting(16, "first-exit states kept per update for later replay", at_least=0)
+    falls_kept: int = setting(
+        20, "falls whose last two seconds are kept: so many first and so many latest", at_least=0
+    )
 
     @property
     def batch_size(self) -> int:
@@ -98,6 +111,7 @@ class Settings:
     @property
     def updates(self) -> int:
         """N: whole updates that fit into the steps; what is left over is not run."""
+        demand(self, "steps", self.steps is not None, "how many environment steps to train for")
         return self.steps // self.batch_size
 
     def progress(self, update: int) -> float:
@@ -121,17 +135,15 @@ class Settings:
 
     def hyperparameters(self) -> Hyperparameters:
         """The learner's share of the settings."""
-        return Hyperparameters(**{f.name: getattr(self, f.name) for f in fields(Hyperparameters)})
+        return share_of(self, Hyperparameters)
 
     def constrained_hyperparameters(self) -> ConstrainedHyperparameters:
         """The constrained learner's share of the settings."""
-        return ConstrainedHyperparameters(
-            **{f.name: getattr(self, f.name) for f in fields(ConstrainedHyperparameters)}
-        )
+        return share_of(self, ConstrainedHyperparameters)
 
     def as_dict(self) -> dict[str, Any]:
         """Plain values, for JSON."""
-        return asdict(self) | {"hidden": list(self.hidden)}
+        return plain(self)
 
 
 def method_defaults(settings: Settings) -> dict[str, Any]:
@@ -164,92 +176,21 @@ def from_dict(values: dict[str, Any]) -> Settings:
     return replace(Settings(), **values | ({"hidden": tuple(values["hidden"])} if "hidden" in values else {}))
 
 
-POSITIVE_INTEGERS = [
-    "num_envs",
-    "rollout_steps",
-    "threads",
-    "epochs",
-    "minibatches",
-    "analytic_samples",
-    "eval_episodes",
-    "checkpoint_every",
-    "steps",
-]
-NON_NEGATIVE_INTEGERS = ["seed", "eval_every", "exits_per_update", "falls_kept", "handoff"]
-POSITIVE_NUMBERS = [
-    "learning_rate",
-    "clip",
-    "max_gradient_norm",
-    "adam_epsilon",
-    "importance_cap",
-    "fraction",
-    "max_radius",
-    "target_kl",
-    "multiplier_rate",
-]
-NON_NEGATIVE_NUMBERS = [
-    "value_coefficient",
-    "entropy_coefficient",
-    "lambda_compat",
-    "initial_radius",
-    "action_noise",
-    "cost_limit",
-    "multiplier_start",
-]
-SHARES = ["gamma", "gae_lambda"]
-RADII = ["initial_radius", "max_radius"]
+def stored_settings(folder: Path) -> Settings:
+    """The settings of the run in `folder`."""
+    path = folder / "run.json"
+    if not path.is_file():
+        raise ValueError(f"{folder} holds no run: there is no run.json in it")
+    return from_dict(json.loads(path.read_text())["settings"])
 
 
 def check(settings: Settings) -> None:
-    """Refuse what cannot work: one line that names the field, what was got and what is allowed."""
-
-    def demand(name: str, holds: bool, allowed: str) -> None:
-        if not holds:
-            raise ValueError(f"{name} is {getattr(settings, name)!r}; allowed: {allowed}")
-
-    def number(name: str) -> bool:
-        value = getattr(settings, name)
-        return isinstance(value, int | float) and not isinstance(value, bool) and math.isfinite(value)
-
-    def integer(name: str) -> bool:
-        return isinstance(getattr(settings, name), int) and not isinstance(getattr(settings, name), bool)
-
-    def given(names: list[str]) -> list[str]:
-        """Radii of the settings are not read where the caller brings a region."""
-        own = settings.robot is None
-        return [name for name in names if not (own and name in RADII and getattr(settings, name) is None)]
-
+    """Refuse what cannot work, before any work starts."""
     get_method(settings.method)
-    for name in POSITIVE_INTEGERS:
-        demand(name, integer(name) and getattr(settings, name) >= 1, "a whole number of at least 1")
-    for name in NON_NEGATIVE_INTEGERS:
-        demand(name, integer(name) and getattr(settings, name) >= 0, "a whole number of at least 0")
-    for name in given(POSITIVE_NUMBERS):
-        demand(name, number(name) and getattr(settings, name) > 0, "a number above 0")
-    for name in given(NON_NEGATIVE_NUMBERS):
-        demand(name, number(name) and getattr(settings, name) >= 0, "a number of at least 0")
-    demand("min_log_std", number("min_log_std") and settings.min_log_std <= 0, "a number of at most 0")
-    for name in SHARES:
-        demand(name, number(name) and 0 <= getattr(settings, name) <= 1, "a number from 0 to 1")
-    demand("intervention", settings.intervention in INTERVENTIONS, ", ".join(INTERVENTIONS))
-    demand("cost", settings.cost in COSTS, ", ".join(COSTS))
-    demand("schedule", settings.schedule in SCHEDULES, ", ".join(SCHEDULES))
-    widths = settings.hidden
-    demand(
-        "hidden",
-        len(widths) > 0 and all(isinstance(w, int) and w > 0 for w in widths),
-        "widths of at least 1",
-    )
-    size = settings.batch_size
-    demand("minibatches", size % settings.minibatches == 0, f"a divisor of num_envs * rollout_steps = {size}")
-    demand("steps", settings.steps >= size, f"at least one update, num_envs * rollout_steps = {size}")
-    if settings.analytic_samples > 1:
-        demand(
-            "analytic_samples", get_method(settings.method).analytic_value, f"1 with method {settings.method}"
-        )
-
-
-def difference(old: dict[str, Any], new: dict[str, Any]) -> list[str]:
-    """Field by field, what changed."""
-    keys = [*old, *(key for key in new if key not in old)]
-    return [f"{key}: {old.get(key)!r} -> {new.get(key)!r}" for key in keys if old.get(key) != new.get(key)]
+    check_fields(settings)
+    size, divisible = settings.batch_size, settings.batch_size % settings.minibatches == 0
+    demand(settings, "minibatches", divisible, f"a divisor of num_envs * rollout_steps = {size}")
+    enough = settings.steps is None or settings.steps >= size
+    demand(settings, "steps", enough, f"at least one update, num_envs * rollout_steps = {size}")
+    alone = settings.analytic_samples == 1 or get_method(settings.method).analytic_value
+    demand(settings, "analytic_samples", alone, f"1 with method {settings.method}")

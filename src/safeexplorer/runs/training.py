@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import sys
 import time
 from collections import deque
@@ -28,13 +27,14 @@ from safeexplorer.files.checkpoint import (
     under,
     unflatten_like,
 )
+from safeexplorer.files.fields import difference
 from safeexplorer.files.interruption import Stopped, stop_requests
 from safeexplorer.files.provenance import provenance
+from safeexplorer.files.writing import write_json
 from safeexplorer.learning.rerolls import Reroller
 from safeexplorer.runs.policies import make_learner
 from safeexplorer.runs.record import LEARNER_COLUMNS, RunRecord
-from safeexplorer.runs.recording import Recorder
-from safeexplorer.runs.settings import Settings, difference, from_dict
+from safeexplorer.runs.settings import Settings
 from safeexplorer.runs.summary import TRAILING, summarise_run
 from safeexplorer.runs.world import World, check_fit, robot_world
 
@@ -180,9 +180,9 @@ class Training:
 
     def open_files(self, offsets: dict[str, int]) -> None:
         """Open the records of the run, each cut back to where the checkpoint left it."""
-        self.record = RunRecord(self.folder, self.settings, self.world, self.learner.columns, offsets)
         note = self.reroller.note if self.reroller is not None else None
-        self.collector.observer = Recorder(self.record.exits, self.record.black_box, note)
+        self.record = RunRecord(self.folder, self.settings, self.world, self.learner.columns, offsets, note)
+        self.collector.observer = self.record
 
     def save(self) -> None:
         """A checkpoint from which the run continues bit for bit."""
@@ -287,18 +287,10 @@ def open_run(
         facts["recovery"] = (
             None if run.recovery is None else {"name": run.recovery.name, "sha256": run.recovery.digest}
         )
-        (folder / "run.json").write_text(json.dumps(facts, indent=1))
+        write_json(folder / "run.json", facts)
     else:
         run.restore(*found)
     return run
-
-
-def stored_settings(folder: Path) -> Settings:
-    """The settings of the run in `folder`."""
-    path = folder / "run.json"
-    if not path.is_file():
-        raise ValueError(f"{folder} holds no run: there is no run.json in it")
-    return from_dict(json.loads(path.read_text())["settings"])
 
 
 def has_checkpoint(folder: Path) -> bool:
@@ -308,4 +300,4 @@ def has_checkpoint(folder: Path) -> bool:
 
 def write_summary(run: Training) -> None:
     """The run in a few numbers, as `summary.json`."""
-    (run.folder / "summary.json").write_text(json.dumps(summarise_run(run.folder, run.seconds), indent=1))
+    write_json(run.folder / "summary.json", summarise_run(run.folder, run.seconds))

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Any
 
 from gymnasium.vector import VectorEnv
@@ -21,7 +21,6 @@ from safeexplorer.acting.policy import Sizes
 from safeexplorer.acting.schedules import linear, make_schedule
 from safeexplorer.adapters.environments import Environments, sizes_of, vectorise
 from safeexplorer.learning.methods import CONSTRAINED, METHODS
-from safeexplorer.realtime import RobotCollector, RobotLoop
 from safeexplorer.recovery import CheckedRecovery, as_recovery, interface_between, load_recovery
 from safeexplorer.robots import ROBOTS
 from safeexplorer.robots.simulation import Simulation
@@ -71,32 +70,6 @@ def make_intervention(settings: Settings) -> Intervention:
     )
 
 
-def physical_world(loop: RobotLoop, rollout_steps: int) -> World:
-    """One physical robot: the learner is compiled before the loop is armed, and the loop disarmed afterwards."""
-    collector = RobotCollector(loop, rollout_steps)
-    held_before = False
-
-    def begin(run: Any) -> None:
-        nonlocal held_before
-        held_before = loop.armed
-        run.rehearse(collector.blank())
-        if not held_before:
-            collector.arm(run.params)
-
-    def finish() -> None:
-        if not held_before:
-            loop.disarm()
-
-    return World(
-        env=collector,
-        intervention=loop.pilot.intervention,
-        recovery=None,  # the loop's own
-        make_collector=lambda *_, **__: collector,
-        begin=begin,
-        finish=finish,
-    )
-
-
 # -- from what a caller of the class gives -----------------------------------------------------------------
 
 
@@ -122,8 +95,6 @@ def make_world(
     settings: Settings, env: Any, recovery: Any, intervention: Intervention | None, eval_env: Any
 ) -> World:
     """From what the caller gave; what was left out of a built-in robot is the robot's own."""
-    if isinstance(env, RobotLoop):
-        return loop_world(settings, env, recovery, intervention)
     if settings.robot is None:
         return own_world(settings, env, recovery, intervention, eval_env)
     world = robot_world(settings.resolved())
@@ -134,20 +105,6 @@ def make_world(
         if recovery is not None:
             world.recovery = load_recovery(recovery, world.env.robot)
     return world
-
-
-def loop_world(
-    settings: Settings, loop: RobotLoop, recovery: Any, intervention: Intervention | None
-) -> World:
-    """A physical robot, whose loop holds the recovery and knows where the policy may act."""
-    if recovery is not None or intervention is not None:
-        raise ValueError("recovery and region belong to the RobotLoop; allowed here: neither")
-    method = settings.method_row()
-    if not method.intervenes or method.sampled_recovery:
-        allowed = [m.name for m in METHODS.values() if m.intervenes and not m.sampled_recovery]
-        raise ValueError(f"method is {method.name!r}; allowed on a physical robot: {', '.join(allowed)}")
-    one = replace(settings, num_envs=1, steps=settings.steps or 2**40).resolved()
-    return physical_world(loop, one.rollout_steps)
 
 
 def own_world(

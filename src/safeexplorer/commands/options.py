@@ -1,0 +1,63 @@
+"""What commands have in common: options made from settings, and output for programs or for people."""
+
+from __future__ import annotations
+
+import argparse
+import json
+from collections.abc import Callable
+from dataclasses import Field, fields
+from typing import Any
+
+from rich.console import Console, RenderableType
+
+from safeexplorer.files.fields import kind_of
+
+
+def add_settings(
+    parser: argparse.ArgumentParser, record: type, describe_default: Callable[[Field], Any], leave_out: str
+) -> None:
+    """An option for each setting of `record`, but for the one that is named in words; unsaid, it is absent."""
+    for f in fields(record):
+        if f.name == leave_out:
+            continue
+        kind = kind_of(f)
+        how: dict[str, Any] = {"type": kind, "metavar": kind.__name__.upper()}
+        if kind is bool:
+            how = {"action": argparse.BooleanOptionalAction}
+        elif kind is tuple:
+            how = {"type": int, "nargs": "+", "metavar": "WIDTH"}
+        elif f.metadata["choices"]:
+            how = {"choices": f.metadata["choices"]}
+        text = f"{f.metadata['help']} (default: {describe_default(f)})"
+        parser.add_argument(option(f.name), default=argparse.SUPPRESS, help=text, **how)
+
+
+def chosen(args: argparse.Namespace, record: type) -> dict[str, Any]:
+    """The settings of `record` that the command line gave."""
+    values = {f.name: getattr(args, f.name) for f in fields(record) if hasattr(args, f.name)}
+    return {k: tuple(v) if isinstance(v, list) else v for k, v in values.items()}
+
+
+def option(name: str) -> str:
+    """A setting as it is written on the command line."""
+    return f"--{name.replace('_', '-')}"
+
+
+def add_json(parser: argparse.ArgumentParser) -> None:
+    """`--json`, which `emit` reads."""
+    parser.add_argument("--json", action="store_true", help="print JSON instead of text for people")
+
+
+def emit(args: argparse.Namespace, values: Any, *shown: RenderableType) -> int:
+    """JSON for programs, or tables and sentences for people. The exit code of a command that worked."""
+    if args.json:
+        print(json.dumps(values, indent=1, allow_nan=False))
+    else:
+        say(*shown)
+    return 0
+
+
+def say(*shown: RenderableType, to: Console | None = None) -> None:
+    """For people: tables, or sentences as they are, unbroken."""
+    for each in shown:
+        (to or Console()).print(each, highlight=False, markup=False, soft_wrap=isinstance(each, str))

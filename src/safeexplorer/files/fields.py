@@ -1,0 +1,87 @@
+"""A setting is declared once, on its field: default, help, and what is allowed."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import Field, asdict, field, fields
+from typing import Any
+
+KINDS = {"int": int, "float": float, "str": str, "bool": bool, "tuple[int, ...]": tuple}
+
+
+def setting(
+    default: Any,
+    help: str,
+    *,
+    at_least: float = -math.inf,
+    above: float = -math.inf,
+    at_most: float = math.inf,
+    choices: Sequence[str] = (),
+) -> Any:
+    """A field of a frozen dataclass of settings. A type `| None` says that None may stand for not chosen."""
+    rule = {"at_least": at_least, "above": above, "at_most": at_most, "choices": tuple(choices)}
+    return field(default=default, metadata={"help": help, **rule})
+
+
+def kind_of(f: Field) -> type:
+    """int, float, str, bool, or tuple for widths."""
+    return KINDS[f.type.removesuffix(" | None")]
+
+
+def check_fields(settings: Any) -> None:
+    """Refuse what the declarations do not allow: one line that names the field, what was got and what is allowed."""
+    for f in fields(settings):
+        value = getattr(settings, f.name)
+        if not (value is None and f.type.endswith(" | None")):
+            demand(settings, f.name, is_allowed(f, value), allowed(f))
+
+
+def demand(settings: Any, name: str, holds: bool, allowed: str) -> None:
+    """Raise unless it holds."""
+    if not holds:
+        raise ValueError(f"{name} is {getattr(settings, name)!r}; allowed: {allowed}")
+
+
+def is_allowed(f: Field, value: Any) -> bool:
+    """Is it of the kind, and within the bounds?"""
+    kind, rule = kind_of(f), f.metadata
+    if kind is tuple:
+        return len(value) > 0 and all(isinstance(width, int) and width > 0 for width in value)
+    if kind in (str, bool):
+        return isinstance(value, kind) and (not rule["choices"] or value in rule["choices"])
+    number = isinstance(value, int if kind is int else int | float) and not isinstance(value, bool)
+    within = number and rule["above"] < value and rule["at_least"] <= value <= rule["at_most"]
+    return within and math.isfinite(value)
+
+
+def allowed(f: Field) -> str:
+    """In words."""
+    kind, rule = kind_of(f), f.metadata
+    if kind is tuple:
+        return "widths of at least 1"
+    if kind in (str, bool):
+        return ", ".join(rule["choices"]) or {str: "a text", bool: "True or False"}[kind]
+    low, above, high = rule["at_least"], rule["above"], rule["at_most"]
+    number = "a whole number" if kind is int else "a number"
+    if low > -math.inf and high < math.inf:
+        return f"{number} from {low:g} to {high:g}"
+    bounds = [f"above {above:g}"] * (above > -math.inf) + [f"of at least {low:g}"] * (low > -math.inf)
+    bounds += [f"of at most {high:g}"] * (high < math.inf)
+    return " ".join([number, " and ".join(bounds)]).strip()
+
+
+def share_of(settings: Any, part: type) -> Any:
+    """A dataclass made of the settings that have the names of its fields."""
+    return part(**{f.name: getattr(settings, f.name) for f in fields(part)})
+
+
+def plain(settings: Any) -> dict[str, Any]:
+    """Values as JSON gives them back."""
+    return {k: list(v) if isinstance(v, tuple) else v for k, v in asdict(settings).items()}
+
+
+def difference(old: dict[str, Any], new: dict[str, Any]) -> list[str]:
+    """Field by field, what changed."""
+    keys = [*old, *(key for key in new if key not in old)]
+    return [f"{key}: {old.get(key)!r} -> {new.get(key)!r}" for key in keys if old.get(key) != new.get(key)]

@@ -1,0 +1,46 @@
+"""Files that are written whole: a reader, or a killed process, sees the old content or the new, never half of it."""
+
+from __future__ import annotations
+
+import json
+import os
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any, BinaryIO
+
+
+@contextmanager
+def replacing(path: Path) -> Iterator[BinaryIO]:
+    """A file under a temporary name that takes the place of `path` once it is written and on disk."""
+    temporary = path.with_name(f".{path.name}.{os.getpid()}")
+    try:
+        with open(temporary, "wb") as file:
+            yield file
+            file.flush()
+            os.fsync(file.fileno())
+        os.replace(temporary, path)
+    except BaseException:
+        temporary.unlink(missing_ok=True)
+        raise
+    fsync(path.parent)
+
+
+def write_text(path: Path, text: str) -> None:
+    """The whole content of a file."""
+    with replacing(path) as file:
+        file.write(text.encode())
+
+
+def write_json(path: Path, values: Any) -> None:
+    """Plain values, one per line."""
+    write_text(path, json.dumps(values, indent=1))
+
+
+def fsync(path: Path) -> None:
+    """Force a file or folder to disk."""
+    descriptor = os.open(path, os.O_RDONLY)
+    try:
+        os.fsync(descriptor)
+    finally:
+        os.close(descriptor)

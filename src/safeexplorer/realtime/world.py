@@ -1,0 +1,52 @@
+"""A physical robot as the world of a run."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import Any
+
+from safeexplorer.acting.interventions import Intervention
+from safeexplorer.learning.methods import METHODS
+from safeexplorer.realtime.collector import RobotCollector
+from safeexplorer.realtime.loop import RobotLoop
+from safeexplorer.runs.settings import Settings
+from safeexplorer.runs.world import World
+
+
+def loop_world(
+    settings: Settings, loop: RobotLoop, recovery: Any, intervention: Intervention | None
+) -> World:
+    """A physical robot, whose loop holds the recovery and knows where the policy may act."""
+    if recovery is not None or intervention is not None:
+        raise ValueError("recovery and region belong to the RobotLoop; allowed here: neither")
+    method = settings.method_row()
+    if not method.intervenes or method.sampled_recovery:
+        allowed = [m.name for m in METHODS.values() if m.intervenes and not m.sampled_recovery]
+        raise ValueError(f"method is {method.name!r}; allowed on a physical robot: {', '.join(allowed)}")
+    return physical_world(loop, replace(settings, num_envs=1).resolved().rollout_steps)
+
+
+def physical_world(loop: RobotLoop, rollout_steps: int) -> World:
+    """One physical robot: the learner is compiled before the loop is armed, and the loop disarmed afterwards."""
+    collector = RobotCollector(loop, rollout_steps)
+    held_before = False
+
+    def begin(run: Any) -> None:
+        nonlocal held_before
+        held_before = loop.armed
+        run.rehearse(collector.blank())
+        if not held_before:
+            collector.arm(run.params)
+
+    def finish() -> None:
+        if not held_before:
+            loop.disarm()
+
+    return World(
+        env=collector,
+        intervention=loop.pilot.intervention,
+        recovery=None,  # the loop's own
+        make_collector=lambda *_, **__: collector,
+        begin=begin,
+        finish=finish,
+    )
