@@ -15,10 +15,10 @@ from safeexplorer.acting.collector import Collector
 from safeexplorer.acting.interventions import SafeRegion
 from safeexplorer.adapters.environments import Environments, sizes_of, vectorise
 from safeexplorer.learning.labelling import label
-from safeexplorer.learning.learner import appraise
 from safeexplorer.learning.methods import METHODS
 from safeexplorer.learning.networks import init_actor_critic
 from safeexplorer.learning.segments import find_segments
+from safeexplorer.learning.update import appraise
 from safeexplorer.recovery import CheckedRecovery, Interface
 
 ONE = np.ones(1, np.float32)

@@ -23,7 +23,7 @@ def steps(params, recovering, log_mu_offset):
     return blank._replace(
         observation=observation,
         action=action,
-        outside=recovering,
+        recovering=recovering,
         log_prob=log_pi,
         log_mu=(log_pi - log_mu_offset).astype(np.float32),
         advantage=rng.normal(size=count).astype(np.float32),
@@ -40,9 +40,9 @@ def by_hand(params, batch):
         np.float64,
     )
     weight = np.exp((batch.log_prob - batch.log_mu).astype(np.float64))
-    of_recovery = weight[batch.outside]
-    masked = (scores * ~batch.outside[:, None]).var(0).sum()
-    sampled = (scores * np.where(batch.outside, weight, 1.0)[:, None]).var(0).sum()
+    of_recovery = weight[batch.recovering]
+    masked = (scores * ~batch.recovering[:, None]).var(0).sum()
+    sampled = (scores * np.where(batch.recovering, weight, 1.0)[:, None]).var(0).sum()
     share = of_recovery.sum() ** 2 / (len(of_recovery) * (of_recovery**2).sum())
     return share, np.log10(sampled / masked)
 

@@ -12,9 +12,9 @@ from hypothesis import strategies as st
 
 from safeexplorer.acting.trajectory import Batch, Rollout
 from safeexplorer.learning.labelling import Appraisal, advantages, label, learning_reward, stored_action
-from safeexplorer.learning.learner import appraise
 from safeexplorer.learning.methods import ANALYTIC, METHODS, SAFEEXPLORER, SOFT, Method
 from safeexplorer.learning.networks import init_actor_critic
+from safeexplorer.learning.update import appraise
 from safeexplorer.theory.update import example_rollout
 
 GAMMA, LAMBDA = 0.9, 0.8

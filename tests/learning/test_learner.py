@@ -34,8 +34,8 @@ def test_masked_rows_may_hold_anything(fill):
     params, batch = make_batch(MASKED)
     everything = ("observation", "action", "value_target", "gate", *IGNORED_OUTSIDE)
     assert_bitwise(
-        gradients(params, batch, MASKED, HYPER),
-        gradients(params, filled(batch, RECOVERING, everything, fill), MASKED, HYPER),
+        gradients(params, batch, HYPER),
+        gradients(params, filled(batch, RECOVERING, everything, fill), HYPER),
     )
 
 
@@ -49,14 +49,14 @@ def test_recovery_steps_reach_the_policy_through_imitation_alone(method, fill):
     closed = {"analytic": RECOVERING, "safeexplorer": RECOVERING & ~SUCCEEDED}.get(method.name)
     if closed is not None:
         spoilt = filled(spoilt, closed, ("action",), fill)
-    assert_bitwise(gradients(params, batch, method, HYPER), gradients(params, spoilt, method, HYPER))
+    assert_bitwise(gradients(params, batch, HYPER), gradients(params, spoilt, HYPER))
 
 
 def test_deleting_masked_rows_changes_no_gradient():
     params, batch = make_batch(MASKED)
     kept = Batch(*(x[~RECOVERING] for x in batch))
-    whole, losses = gradients(params, batch, MASKED, HYPER)
-    rest, losses_of_rest = gradients(params, kept, MASKED, HYPER)
+    whole, losses = gradients(params, batch, HYPER)
+    rest, losses_of_rest = gradients(params, kept, HYPER)
     for a, b in zip(jax.tree.leaves((whole, losses)), jax.tree.leaves((rest, losses_of_rest)), strict=True):
         np.testing.assert_allclose(a, b, atol=1e-7)
 
@@ -65,16 +65,16 @@ def test_a_step_that_counts_does_change_the_gradient():
     """The same alterations of a main step are felt: the tests above can fail."""
     params, batch = make_batch(MASKED)
     main = np.flatnonzero(~RECOVERING)[:1]
-    before, _ = gradients(params, batch, MASKED, HYPER)
+    before, _ = gradients(params, batch, HYPER)
     for name in ("observation", "action", "value_target", "log_prob", "advantage"):
-        after, _ = gradients(params, filled(batch, main, (name,), 0.3), MASKED, HYPER)
+        after, _ = gradients(params, filled(batch, main, (name,), 0.3), HYPER)
         assert distance(before, after) > 1e-4, name
 
 
 def test_the_unmasked_update_does_feel_recovery_steps():
     params, batch = make_batch(UNMASKED)
-    before, _ = gradients(params, batch, UNMASKED, HYPER)
-    after, _ = gradients(params, filled(batch, RECOVERING, ("action",), 0.3), UNMASKED, HYPER)
+    before, _ = gradients(params, batch, HYPER)
+    after, _ = gradients(params, filled(batch, RECOVERING, ("action",), 0.3), HYPER)
     assert distance(before, after) > 1e-4
 
 
@@ -92,10 +92,10 @@ def test_minibatches_without_main_or_without_recovery_steps_are_finite(name):
     recovery, main = (np.resize(np.flatnonzero(mask), 20) for mask in (RECOVERING, ~RECOVERING))
     one = np.concatenate([main[:1], recovery[:19]])
     for rows in (recovery, main, one):
-        gradient, losses = gradients(params, rows_of(batch, rows), method, HYPER)
+        gradient, losses = gradients(params, rows_of(batch, rows), HYPER)
         assert_finite((gradient, losses))
-    _, without_main = gradients(params, rows_of(batch, recovery), method, HYPER)
-    _, without_recovery = gradients(params, rows_of(batch, main), method, HYPER)
+    _, without_main = gradients(params, rows_of(batch, recovery), HYPER)
+    _, without_recovery = gradients(params, rows_of(batch, main), HYPER)
     assert without_recovery.compat == 0
     if method.policy_steps == "main" and method.importance_cap is None:
         assert without_main.policy == 0
@@ -103,7 +103,7 @@ def test_minibatches_without_main_or_without_recovery_steps_are_finite(name):
 
 def test_one_main_step_alone_has_no_advantage_over_itself():
     params, batch = make_batch(MASKED)
-    gradient, losses = gradients(params, rows_of(batch, np.array([0])), MASKED, HYPER)
+    gradient, losses = gradients(params, rows_of(batch, np.array([0])), HYPER)
     assert losses.policy == 0
     assert_finite(gradient)
 
@@ -119,7 +119,7 @@ def test_far_recovery_actions_stay_finite(name, size):
     action = np.where(rollout.recovering[..., None], size, rollout.action)
     params = make_params(method)
     batch = flat_label(params, rollout._replace(action=action), method)
-    gradient, losses = gradients(params, batch, method, HYPER)
+    gradient, losses = gradients(params, batch, HYPER)
     assert_finite((gradient, losses))
     squares = sum((np.asarray(leaf) ** 2).sum(dtype=np.float32) for leaf in jax.tree.leaves(gradient))
     assert np.isfinite(squares)  # what the global clip computes, in float32
@@ -133,4 +133,4 @@ def test_a_ratio_that_would_overflow_stays_finite(size, scale):
     action = np.where(rollout.recovering[..., None], size, rollout.action)
     batch = flat_label(make_params(UNMASKED), rollout._replace(action=action), UNMASKED)
     drifted = jax.tree.map(lambda x: x * np.float32(scale), make_params(UNMASKED))
-    assert_finite(gradients(drifted, batch, UNMASKED, HYPER))
+    assert_finite(gradients(drifted, batch, HYPER))

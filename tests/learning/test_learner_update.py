@@ -7,9 +7,9 @@ import pytest
 
 from safeexplorer.acting.trajectory import Rollout
 from safeexplorer.learning.hyperparameters import Hyperparameters
-from safeexplorer.learning.learner import init_learner, make_learn
 from safeexplorer.learning.methods import METHODS, PPO, SAFEEXPLORER
 from safeexplorer.learning.networks import init_actor_critic
+from safeexplorer.learning.update import init_learner, make_learn
 from safeexplorer.theory.update import example_rollout
 
 HYPER = Hyperparameters(epochs=2, minibatches=2, lambda_compat=0.1, entropy_coefficient=0.01)

@@ -8,13 +8,14 @@ import numpy as np
 from safeexplorer.acting.trajectory import Batch
 from safeexplorer.learning.hyperparameters import Hyperparameters
 from safeexplorer.learning.labelling import label, stored_action
-from safeexplorer.learning.learner import appraise, total_loss
+from safeexplorer.learning.loss import total_loss
 from safeexplorer.learning.networks import init_actor_critic
+from safeexplorer.learning.update import appraise
 from safeexplorer.theory.update import example_rollout
 
 HYPER = Hyperparameters(lambda_compat=0.5, entropy_coefficient=0.01)
 
-gradients = jax.jit(jax.grad(total_loss, has_aux=True), static_argnums=(2, 3))
+gradients = jax.jit(jax.grad(total_loss, has_aux=True), static_argnums=2)
 
 
 @partial(jax.jit, static_argnums=2)

@@ -13,9 +13,9 @@ from gymnasium.vector.utils import batch_space
 from safeexplorer.acting.collector import Collector
 from safeexplorer.acting.interventions import Intervention, NoIntervention
 from safeexplorer.learning.hyperparameters import Hyperparameters
-from safeexplorer.learning.learner import init_learner, make_learn
 from safeexplorer.learning.methods import METHODS
 from safeexplorer.learning.networks import init_actor_critic
+from safeexplorer.learning.update import init_learner, make_learn
 
 
 class Probe(VectorEnv):

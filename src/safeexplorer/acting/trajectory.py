@@ -39,14 +39,16 @@ class Batch(NamedTuple):
     """What the learner sees: numbers per step. One row, one step; B = T * E rows after flattening."""
 
     observation: Any  # [B, n]
-    outside: Any  # [B] bool, which critic head to read
+    recovering: Any  # [B] bool, the recovery acted: which critic head to read
     action: Any  # [B, m] the stored action
     log_prob: Any  # [B] log pi_old(action | s)
     log_mu: Any  # [B] log density of the recovery, for importance weights only
     advantage: Any  # [B]
     value_target: Any  # [B] R = A + V
     policy_weight: Any  # [B] w_pi: 1 where the clipped surrogate counts the step
-    importance_weight: Any  # [B] w_is: 1 where the step counts through min(pi / mu, cap)
+    importance_weight: Any  # [B] w_is: 1 where the step counts through min(pi / mu, c)
+    log_cap: Any  # [B] log c
     value_weight: Any  # [B] w_V
     imitation_norm: Any  # [B] share of the step in the normaliser of the compatibility loss
     gate: Any  # [B] w_t of the compatibility loss
+    gate_centred: Any  # [B] 1 where w_t counts relative to its mean over the minibatch, else 0

@@ -15,8 +15,9 @@ from safeexplorer.acting.trajectory import Batch, Rollout
 from safeexplorer.learning.diagnostics import VARIANCE_RATIO, importance_diagnostics
 from safeexplorer.learning.hyperparameters import Hyperparameters
 from safeexplorer.learning.labelling import label, stored_action
-from safeexplorer.learning.learner import appraise, loss_terms
+from safeexplorer.learning.loss import loss_terms
 from safeexplorer.learning.methods import ANALYTIC, MASKED, RECOVERY_RL, UNMASKED, Method
+from safeexplorer.learning.update import appraise
 
 COMPARED: dict[str, Method] = {"unmasked": UNMASKED, "relabelled": RECOVERY_RL, "analytic": ANALYTIC}
 
@@ -73,20 +74,20 @@ def all_gradients(params: Params, rollout: Rollout, hyper: Hyperparameters) -> d
 
     def masked_gradient(counted: Any) -> Any:
         batch = masked._replace(policy_weight=masked.policy_weight * counted)
-        return policy_gradient(params, batch, MASKED, hyper)
+        return policy_gradient(params, batch, hyper)
 
     parts = jax.vmap(masked_gradient)(jnp.stack([jnp.ones_like(early), early, ~early]))
     gradients = dict(zip(("masked", "first", "second"), parts, strict=True))
     for name, method in COMPARED.items():
         if method.stored_action == "executed" or rollout.proposed is not None:
             batch = labelled_batch(params, rollout, method, hyper)
-            gradients[name] = policy_gradient(params, batch, method, hyper)
+            gradients[name] = policy_gradient(params, batch, hyper)
     return gradients
 
 
-def policy_gradient(params: Params, batch: Batch, method: Method, hyper: Hyperparameters) -> Any:
+def policy_gradient(params: Params, batch: Batch, hyper: Hyperparameters) -> Any:
     """grad of the policy term over actor and log sigma, flattened, [P]."""
-    gradient = jax.grad(lambda p: loss_terms(p, batch, method, hyper).policy)(params)
+    gradient = jax.grad(lambda p: loss_terms(p, batch, hyper).policy)(params)
     leaves = jax.tree.leaves({"actor": gradient["actor"], "log_std": gradient["log_std"]})
     return jnp.concatenate([leaf.reshape(-1) for leaf in leaves])
 

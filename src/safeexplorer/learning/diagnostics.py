@@ -24,7 +24,7 @@ def importance_diagnostics(params: Params, batch: Batch) -> dict[str, Any]:
     (sum w)^2 / (n sum w^2), and log10 of the ratio of the summed gradient variances. NaN where there is nothing to
     compare. Weights are divided by the largest before anything is squared: they reach 1e12.
     """
-    recovery = batch.outside
+    recovery = batch.recovering
     log_weight = jnp.where(recovery, batch.log_prob - batch.log_mu, -jnp.inf)
     largest = jnp.where(recovery.any(), log_weight.max(), 0.0)
     relative = jnp.exp(log_weight - largest)

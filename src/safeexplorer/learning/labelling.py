@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from typing import Any, NamedTuple
 
 import jax
@@ -110,7 +111,7 @@ def label(
     number = advantage.dtype
     batch = Batch(
         observation=rollout.observation,
-        outside=rollout.recovering,
+        recovering=rollout.recovering,
         action=stored_action(rollout, method),
         log_prob=appraisal.log_prob,
         log_mu=rollout.recovery_log_density,
@@ -118,8 +119,10 @@ def label(
         value_target=advantage + value,
         policy_weight=(every if method.policy_steps == "all" else main).astype(number),
         importance_weight=(rollout.recovering & (method.importance_cap is not None)).astype(number),
+        log_cap=jnp.full_like(advantage, math.log(method.importance_cap or 1.0)),
         value_weight=(every if method.value_steps == "all" else main).astype(number),
         imitation_norm=(norm * (method.gate != "off")).astype(number),
         gate=gate(method, segments, appraisal.value, gamma),
+        gate_centred=jnp.full_like(advantage, method.gate == "soft"),
     )
     return batch, segments

@@ -12,8 +12,8 @@ from safeexplorer.acting.networks import Params
 from safeexplorer.acting.trajectory import Rollout
 from safeexplorer.learning import diagnostics
 from safeexplorer.learning.hyperparameters import Hyperparameters
-from safeexplorer.learning.learner import init_learner, make_learn
 from safeexplorer.learning.methods import Method
+from safeexplorer.learning.update import init_learner, make_learn
 
 
 class Learner(Protocol):
@@ -39,7 +39,7 @@ class Learner(Protocol):
 
 
 class WeightedLearner:
-    """The one learner of every row of the method table (`learner`)."""
+    """The one learner of every row of the method table (`update`)."""
 
     columns: list[str] = []
 

@@ -1,6 +1,6 @@
 """The learner's own losses against what the paper says they are: masked policy gradient, imitation limits.
 
-The left-hand sides are `labelling.label` and `learner.loss_terms` in float64; the right-hand sides are
+The left-hand sides are `labelling.label` and `loss.loss_terms` in float64; the right-hand sides are
 written here a second time in plain numpy, and differentiated by central differences.
 """
 
@@ -15,9 +15,10 @@ from safeexplorer.acting.networks import Params
 from safeexplorer.acting.trajectory import Batch, Rollout
 from safeexplorer.learning.hyperparameters import Hyperparameters
 from safeexplorer.learning.labelling import label
-from safeexplorer.learning.learner import appraise, loss_terms
+from safeexplorer.learning.loss import loss_terms
 from safeexplorer.learning.methods import DAGGER, SAFEEXPLORER, Method
 from safeexplorer.learning.networks import init_actor_critic
+from safeexplorer.learning.update import appraise
 from safeexplorer.theory.check import Check
 
 EXACT = 1e-12
@@ -67,7 +68,7 @@ def learner_term(term: str, rollout: Rollout, params: Params, method: Method) ->
         appraisal = appraise(params, rollout, rollout.action)
         batch, _ = label(rollout, appraisal, method, (HYPER.gamma, HYPER.gae_lambda))
         batch = Batch(*(x.reshape(-1, *x.shape[2:]) for x in batch))
-        loss_of = jax.value_and_grad(lambda p: getattr(loss_terms(p, batch, method, HYPER), term))
+        loss_of = jax.value_and_grad(lambda p: getattr(loss_terms(p, batch, HYPER), term))
         return *loss_of(params), batch
 
     with jax.enable_x64(True):
