@@ -7,15 +7,12 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from safeexplorer.acting.accounting import Counts, Ledger
-from safeexplorer.acting.trajectory import Rollout
+from safeexplorer.acting.trajectory import Rollout, blank_rollout
 
 
 def make_rollout(recovering, terminated, truncated, reward) -> Rollout:
-    rest = dict.fromkeys(Rollout._fields)
-    return Rollout(
-        **rest
-        | {"recovering": recovering, "terminated": terminated, "truncated": truncated, "task_reward": reward}
-    )
+    flags = {"recovering": recovering, "terminated": terminated, "truncated": truncated}
+    return blank_rollout(recovering.shape, **flags, task_reward=reward)
 
 
 def reference(recovering, terminated, truncated, reward):

@@ -10,15 +10,12 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from toys import Choice, Drift, Stepper, far, pull_back
 
-from safeexplorer.acting.accounting import Ledger
 from safeexplorer.acting.collector import Collector
 from safeexplorer.acting.interventions import SafeRegion
+from safeexplorer.acting.trajectory import Rollout
 from safeexplorer.adapters.environments import Environments, sizes_of, vectorise
-from safeexplorer.learning.labelling import label
-from safeexplorer.learning.methods import METHODS
 from safeexplorer.learning.networks import init_actor_critic
 from safeexplorer.learning.segments import find_segments
-from safeexplorer.learning.update import appraise
 from safeexplorer.recovery import CheckedRecovery, Interface
 
 ONE = np.ones(1, np.float32)
@@ -35,9 +32,7 @@ def collect(env: Environments, seed: int, rollouts: int = 2):
     collector = Collector(env, RECOVERY, SafeRegion(0.5), 25)
     collector.reset(seed)
     rng = np.random.default_rng(seed)
-    return [
-        [x if x is None else x.copy() for x in collector.collect(PARAMS, 0.0, rng)] for _ in range(rollouts)
-    ]
+    return [[np.copy(x) for x in collector.collect(PARAMS, 0.0, rng)] for _ in range(rollouts)]
 
 
 @settings(max_examples=10, deadline=None)
@@ -48,15 +43,9 @@ def test_the_three_autoreset_modes_give_equal_rollouts_and_segments(seed, count,
         for mine, theirs in zip(rollouts[0], other, strict=True):
             for a, b in zip(mine, theirs, strict=True):
                 np.testing.assert_array_equal(a, b)
-            segments = [find_segments(_rollout(r), np.zeros_like(r[4])) for r in (mine, theirs)]
+            segments = [find_segments(Rollout(*r), np.zeros_like(r[5])) for r in (mine, theirs)]
             for a, b in zip(*segments, strict=True):
                 np.testing.assert_array_equal(a, b)
-
-
-def _rollout(fields):
-    from safeexplorer.acting.trajectory import Rollout
-
-    return Rollout(*fields)
 
 
 def test_no_step_is_spent_on_a_reset_and_the_last_observation_is_kept():
@@ -190,23 +179,8 @@ def test_an_environment_that_is_not_deterministic_is_found_out_when_repeated():
     assert not other.set_state(env.get_state())
 
 
-def test_steps_that_only_reset_a_robot_are_passed_over_and_nothing_else_is():
-    collector = Collector(Environments(Stepper(), far), RECOVERY, SafeRegion(0.35), 24)
-    collector.reset(0)
-    rollout = collector.collect(PARAMS, 0.0, np.random.default_rng(0))
-    t = np.rint(rollout.observation[..., 0] * 10).astype(int)
-    np.testing.assert_array_equal(rollout.idle, t == Stepper.lengths)
-    np.testing.assert_array_equal(rollout.recovering, (t > 3) & ~rollout.idle)
-    np.testing.assert_array_equal(rollout.task_reward, np.where(rollout.idle, 0.0, 1.0))
-    ledger = Ledger(2)
-    episodes = ledger.add(rollout, 1)
-    ledger.reconcile(48)
-    assert {(e.robot, e.length, e.total_return) for e in episodes} == {(0, 3, 3.0), (1, 5, 5.0)}
-    assert ledger.idle == rollout.idle.sum() == 6 + 4
-    batch, _ = label(rollout, appraise(PARAMS, rollout, rollout.action), METHODS["unmasked"], (0.9, 0.95))
-    for weight in (batch.policy_weight, batch.value_weight):
-        np.testing.assert_array_equal(weight, ~rollout.idle)
-    # Three steps of reward 1 and a fall: the last is worth 1 - V whatever follows the reset.
-    last = rollout.terminated & ~rollout.idle
-    value = np.asarray(appraise(PARAMS, rollout, rollout.action).value)
-    np.testing.assert_allclose(batch.advantage[last], 1.0 - value[last], rtol=1e-5)
+def test_an_environment_that_spends_steps_on_resets_is_refused_with_advice():
+    with pytest.raises(
+        ValueError, match=r"Stepper declares .*NEXT_STEP.*allowed: .*SyncVectorEnv.*SAME_STEP"
+    ):
+        Environments(Stepper(), far)

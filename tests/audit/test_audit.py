@@ -93,10 +93,10 @@ def test_a_rollout_without_recovery_has_no_segments_and_no_verdict():
 
 def test_region_is_a_threshold_only_if_no_distance_has_both_sides():
     rollout = drawn("..rr")
-    apart = audit(rollout, distance=np.array([[0.1], [0.2], [0.3], [np.nan]])).region
+    apart = audit(rollout._replace(distance=np.array([[0.1], [0.2], [0.3], [np.nan]]))).region
     assert apart == Region(largest_policy=0.2, smallest_recovery=0.3, overlap=0.0)
     # With 0.4 under the policy one of the two recovery steps, 0.3, lies below it.
-    assert audit(rollout, distance=np.array([[0.1], [0.4], [0.3], [0.5]])).region.overlap == 0.5
+    assert audit(rollout._replace(distance=np.array([[0.1], [0.4], [0.3], [0.5]]))).region.overlap == 0.5
 
 
 # Gradients

@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+from argparse import Namespace
+
 import imageio.v3 as iio
 import numpy as np
 import pytest
 
 from safeexplorer.cli import main
-from safeexplorer.commands.film import INSIDE, OUTSIDE, read_fall
+from safeexplorer.commands.film import INSIDE, OUTSIDE, play, read_fall
+from safeexplorer.recovery import CheckedRecovery
 from safeexplorer.runs.settings import Settings, stored_settings
 from safeexplorer.runs.training import train
 
@@ -37,6 +40,14 @@ def test_the_policy_with_its_recovery_tints_recovery_steps_and_draws_the_gauge(r
     gauge = frames[:, -20:, 10:-10].reshape(-1, frames.shape[-1])[:, :3].astype(int)
     near = [np.abs(gauge - colour).sum(1).min() for colour in (INSIDE, OUTSIDE)]
     assert min(near) < 40  # one of the gauge's two colours is there
+
+
+def test_a_sampled_recovery_is_sampled_in_the_film_too(tmp_path, monkeypatch):
+    settings = Settings(robot="half_cheetah", sampled_recovery=True, **SMALL | {"max_radius": 0.1})
+    train(settings, tmp_path)
+    monkeypatch.delattr(CheckedRecovery, "act")  # its mean
+    steps = play(tmp_path, settings.resolved(), 40, Namespace(seed=0, recovery="on", noise=True))
+    assert any(step.recovering for step in steps)
 
 
 def test_without_recovery_nothing_is_tinted(run, tmp_path, capsys):

@@ -7,7 +7,7 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 
-from safeexplorer.acting.trajectory import Rollout
+from safeexplorer.acting.trajectory import blank_rollout
 from safeexplorer.learning.labelling import Appraisal, advantages
 
 CASES = json.loads((Path(__file__).parents[1] / "golden" / "sb3_gae.json").read_text())
@@ -19,7 +19,7 @@ def test_gae_equals_stable_baselines3(case):
     terminated, truncated = jnp.array(case["terminated"]), jnp.array(case["truncated"])
     following = jnp.concatenate([value[1:], jnp.array([case["last_value"]], jnp.float32)])
     next_value = jnp.where(truncated, final, following)
-    rollout = Rollout(**dict.fromkeys(Rollout._fields) | {"terminated": terminated, "truncated": truncated})
+    rollout = blank_rollout(reward.shape, terminated=terminated, truncated=truncated)
     appraisal = Appraisal(value, next_value, None)
     advantage = advantages(reward, value, appraisal, rollout, (case["gamma"], case["gae_lambda"]))
     np.testing.assert_allclose(advantage, case["advantage"], atol=2e-6)

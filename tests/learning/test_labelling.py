@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from safeexplorer.acting.trajectory import Batch, Rollout
+from safeexplorer.acting.trajectory import Batch, Rollout, blank_rollout
 from safeexplorer.learning.labelling import Appraisal, advantages, label, learning_reward, stored_action
 from safeexplorer.learning.methods import ANALYTIC, METHODS, SAFEEXPLORER, SOFT, Method
 from safeexplorer.learning.networks import init_actor_critic
@@ -75,8 +75,7 @@ def test_gae_is_its_definition(seed, falls, limits):
     reward, value, next_value = rng.normal(size=(3, *shape)).astype(np.float32)
     terminated = rng.uniform(size=shape) < falls
     truncated = (rng.uniform(size=shape) < limits) & ~terminated
-    rollout = Rollout(*[np.zeros(shape)] * len(Rollout._fields))
-    rollout = rollout._replace(terminated=terminated, truncated=truncated)
+    rollout = blank_rollout(shape, terminated=terminated, truncated=truncated)
     found = gae(reward, value, Appraisal(value, next_value, value), rollout)
     expected = reference_gae(reward, value, next_value, terminated, truncated)
     np.testing.assert_allclose(found, expected, atol=2e-6)
@@ -85,8 +84,7 @@ def test_gae_is_its_definition(seed, falls, limits):
 def test_gae_by_hand():
     """Two steps, then a fall: A_1 = 3 - 2 = 1, A_0 = (1 + 0.9 * 2 - 4) + 0.9 * 0.8 * 1 = -0.48."""
     shape = (2, 1)
-    rollout = Rollout(*[np.zeros(shape)] * len(Rollout._fields))
-    rollout = rollout._replace(terminated=np.array([[False], [True]]), truncated=np.zeros(shape, bool))
+    rollout = blank_rollout(shape, terminated=np.array([[False], [True]]))
     value, next_value = np.array([[4.0], [2.0]], np.float32), np.full(shape, np.nan, np.float32)
     reward = np.array([[1.0], [3.0]], np.float32)
     found = gae(reward, value, Appraisal(value, next_value, value), rollout)

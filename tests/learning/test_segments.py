@@ -7,7 +7,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from hypothesis.extra import numpy as hnp
 
-from safeexplorer.acting.trajectory import Rollout, Segments
+from safeexplorer.acting.trajectory import Rollout, Segments, blank_rollout
 from safeexplorer.learning.segments import find_segments
 
 compiled = jax.jit(find_segments)
@@ -17,9 +17,8 @@ def rollout_of(recovering, terminated, truncated) -> Rollout:
     """Masks [T, E] as a rollout; the reward of step t in environment e is -(100 t + e) - 1."""
     shape = np.shape(recovering)
     t, e = np.indices(shape)
-    none = np.zeros(shape)
-    rollout = Rollout(*[none] * len(Rollout._fields))
-    return rollout._replace(
+    return blank_rollout(
+        shape,
         recovering=np.array(recovering, bool),
         terminated=np.array(terminated, bool),
         truncated=np.array(truncated, bool) & ~np.array(terminated, bool),
@@ -37,7 +36,7 @@ def reference(rollout: Rollout, next_value: np.ndarray) -> Segments:
     """Walk along each environment; collect the steps of a segment; when it ends, fill in what is known."""
     steps, width = rollout.recovering.shape
     start, succeeded = np.zeros((2, steps, width), bool)
-    length, remaining, exit_value = np.zeros((3, steps, width))
+    length, remaining, end_value = np.zeros((3, steps, width))
     for e in range(width):
         members: list[int] = []
         for t in range(steps):
@@ -54,9 +53,9 @@ def reference(rollout: Rollout, next_value: np.ndarray) -> Segments:
                 length[member, e] = len(members)
                 remaining[member, e] = len(members) - k
                 succeeded[member, e] = not fell
-                exit_value[member, e] = rollout.task_reward[t, e] if fell else next_value[t, e]
+                end_value[member, e] = rollout.task_reward[t, e] if fell else next_value[t, e]
             members = []
-    return Segments(start, length, remaining, succeeded, exit_value)
+    return Segments(start, length, remaining, succeeded, end_value)
 
 
 def assert_same(found: Segments, expected: Segments) -> None:
@@ -98,13 +97,13 @@ def test_re_entry():
     assert found.length.tolist() == [0, 3, 3, 3, 0, 0]
     assert found.remaining.tolist() == [0, 3, 2, 1, 0, 0]
     assert found.succeeded.tolist() == [False, True, True, True, False, False]
-    assert found.exit_value[1] == 300.5  # V(s_4), the state after step 3
+    assert found.end_value[1] == 300.5  # V(s_4), the state after step 3
 
 
 def test_fall_fails_the_whole_segment_and_carries_the_terminal_reward():
     found = column(".rrr..", terminated=3)
     assert not found.succeeded.any()
-    assert found.exit_value.tolist() == [0, -301, -301, -301, 0, 0]  # r_3 = -(100 * 3) - 1
+    assert found.end_value.tolist() == [0, -301, -301, -301, 0, 0]  # r_3 = -(100 * 3) - 1
 
 
 def test_fall_of_the_main_policy_fails_no_segment():
@@ -123,13 +122,13 @@ def test_time_limit_is_a_tentative_success_and_ends_the_segment():
     found = column("rrrrr.", truncated=1)
     assert found.length.tolist() == [2, 2, 3, 3, 3, 0]
     assert found.succeeded.tolist() == [True] * 5 + [False]
-    assert found.exit_value.tolist() == [100.5, 100.5, 400.5, 400.5, 400.5, 0]
+    assert found.end_value.tolist() == [100.5, 100.5, 400.5, 400.5, 400.5, 0]
 
 
 def test_cut_by_the_end_of_the_rollout_bootstraps_from_the_next_observation():
     found = column("...rrr")
     assert found.succeeded.tolist() == [False] * 3 + [True] * 3
-    assert found.exit_value[3] == 500.5
+    assert found.end_value[3] == 500.5
 
 
 def test_running_at_the_start_of_the_rollout_starts_there():
@@ -141,7 +140,7 @@ def test_running_at_the_start_of_the_rollout_starts_there():
 def test_re_entry_followed_by_an_exit_on_the_next_step_is_a_new_segment():
     found = column("rr.rr.")
     assert found.start.tolist() == [True, False, False, True, False, False]
-    assert found.exit_value.tolist() == [100.5, 100.5, 0, 400.5, 400.5, 0]
+    assert found.end_value.tolist() == [100.5, 100.5, 0, 400.5, 400.5, 0]
 
 
 def test_no_recovery_no_segment():
@@ -151,4 +150,4 @@ def test_no_recovery_no_segment():
 def test_a_nan_value_after_a_fall_stays_out():
     rollout = rollout_of([[1], [1], [0]], [[0], [1], [0]], [[0], [0], [0]])
     found = compiled(rollout, np.array([[1.0], [np.nan], [2.0]]))
-    np.testing.assert_array_equal(np.asarray(found.exit_value)[:, 0], [-101.0, -101.0, 0.0])
+    np.testing.assert_array_equal(np.asarray(found.end_value)[:, 0], [-101.0, -101.0, 0.0])

@@ -2,25 +2,20 @@
 
 import numpy as np
 
-from safeexplorer.acting.trajectory import Rollout
+from safeexplorer.acting.trajectory import Rollout, blank_rollout
 
 
 def drawn(*robots: str) -> Rollout:
     """One string per robot: '.' the policy acts, 'r' the recovery; 'F' and 'X' fall under the one and the other;
     'T' and 'L' meet the time limit under the one and the other."""
     letters = np.array([list(robot) for robot in robots]).T
-    nothing = np.zeros(letters.shape)
-    vector = np.zeros((*letters.shape, 1), np.float32)
-    rollout = Rollout(*[nothing] * len(Rollout._fields))
-    return rollout._replace(
-        observation=np.arange(letters.size, dtype=np.float32).reshape(vector.shape),
-        next_observation=vector,
-        proposed=vector,
-        action=vector,
+    return blank_rollout(
+        letters.shape,
+        observation=np.arange(letters.size, dtype=np.float32).reshape(*letters.shape, 1),
+        distance=None,
         terminated=np.isin(letters, ["F", "X"]),
         truncated=np.isin(letters, ["T", "L"]),
         recovering=np.isin(letters, ["r", "X", "L"]),
-        next_outside=nothing > 0,
     )
 
 

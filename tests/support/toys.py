@@ -55,26 +55,13 @@ class Choice(Drift):
 
 
 class Stepper(gymnasium.vector.VectorEnv):
-    """A next-step environment that resets a robot only by stepping them all; x counts up, episodes last 3 and 5."""
+    """A next-step environment that resets a robot only by stepping them all."""
 
     metadata = {"autoreset_mode": AutoresetMode.NEXT_STEP}
-    num_envs, lengths = 2, np.array([3, 5])
+    num_envs = 2
     single_observation_space, single_action_space = Drift.observation_space, Drift.action_space
     observation_space = gymnasium.vector.utils.batch_space(Drift.observation_space, 2)
     action_space = gymnasium.vector.utils.batch_space(Drift.action_space, 2)
-
-    def reset(self, *, seed=None, options=None):
-        self.t, self.over = np.zeros(2, int), np.zeros(2, bool)
-        return self._look(), {}
-
-    def step(self, actions):
-        self.t = np.where(self.over, 0, self.t + 1)
-        reward = np.where(self.over, 0.0, 1.0)
-        self.over = ~self.over & (self.t >= self.lengths)
-        return self._look(), reward, self.over.copy(), np.zeros(2, bool), {}
-
-    def _look(self):
-        return np.stack([self.t / 10, np.zeros(2)], axis=1).astype(np.float32)
 
 
 def far(observation: np.ndarray) -> np.ndarray:

@@ -48,11 +48,11 @@ def fresh_overwrite():
 
 
 def one_step_short(value, segments, gamma):
-    return jnp.where(segments.start, gamma ** (segments.length - 1) * segments.exit_value, value)
+    return jnp.where(segments.start, gamma ** (segments.length - 1) * segments.end_value, value)
 
 
 def one_step_long(value, segments, gamma):
-    return jnp.where(segments.start, gamma**segments.length * segments.exit_value, value)
+    return jnp.where(segments.start, gamma**segments.length * segments.end_value, value)
 
 
 @pytest.mark.parametrize(("wrong", "fails"), [(one_step_short, 0), (one_step_long, 1)])

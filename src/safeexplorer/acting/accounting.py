@@ -38,7 +38,6 @@ class Ledger:
 
     def __init__(self, num_envs: int):
         self.counts = Counts()
-        self.idle = 0  # steps that the environment spent on resets
         self.open = np.zeros(num_envs, bool)  # in the middle of a recovery segment
         self.running_return = np.zeros(num_envs)
         self.running_length = np.zeros(num_envs, np.int64)
@@ -47,15 +46,14 @@ class Ledger:
     def add(self, rollout: Rollout, update: int) -> list[Episode]:
         """Count one rollout; the episodes that ended in it, in order of time."""
         recovering, terminated = rollout.recovering, rollout.terminated
-        idle = np.zeros_like(terminated) if rollout.idle is None else np.asarray(rollout.idle, bool)
-        ended = (terminated | rollout.truncated) & ~idle
+        ended = terminated | rollout.truncated
         stays_open = recovering & ~ended
         was_open = np.concatenate([self.open[None], stays_open[:-1]])
         self.open = stays_open[-1].copy()
         failed = int((recovering & terminated).sum())
         closed = int((was_open & ~recovering).sum() + (recovering & ended).sum())
         new = Counts(
-            main_steps=int((~recovering & ~idle).sum()),
+            main_steps=int((~recovering).sum()),
             recovery_steps=int(recovering.sum()),
             falls=int(terminated.sum()),
             episodes=int(ended.sum()),
@@ -64,8 +62,7 @@ class Ledger:
             failed=failed,
         )
         self.counts = Counts(*(a + b for a, b in zip(self.counts, new, strict=True)))
-        self.idle += int(idle.sum())
-        return self._episodes(rollout, ended, ~idle, update)
+        return self._episodes(rollout, ended, update)
 
     def cut(self) -> None:
         """New episodes begin everywhere, the old ones never to be finished: a time limit for open segments."""
@@ -74,25 +71,21 @@ class Ledger:
             running[:] = 0
 
     def reconcile(self, steps: int) -> None:
-        """steps = main + recovery + idle, and exits = succeeded + failed + open: anything else is a bug."""
+        """steps = main + recovery, and exits = succeeded + failed + open: anything else is a bug."""
         c, still_open = self.counts, int(self.open.sum())
-        if steps != c.main_steps + c.recovery_steps + self.idle:
-            raise AssertionError(
-                f"{steps} steps, but {c.main_steps} main + {c.recovery_steps} recovery + {self.idle} idle"
-            )
+        if steps != c.main_steps + c.recovery_steps:
+            raise AssertionError(f"{steps} steps, but {c.main_steps} main + {c.recovery_steps} recovery")
         if c.exits != c.succeeded + c.failed + still_open:
             raise AssertionError(
                 f"{c.exits} exits, but {c.succeeded} succeeded + {c.failed} failed + {still_open} open"
             )
 
-    def _episodes(
-        self, rollout: Rollout, ended: np.ndarray, happened: np.ndarray, update: int
-    ) -> list[Episode]:
+    def _episodes(self, rollout: Rollout, ended: np.ndarray, update: int) -> list[Episode]:
         finished = []
         for robot in range(ended.shape[1]):
             begin = 0
             for t in np.flatnonzero(ended[:, robot]):
-                self._run_on(rollout, happened, robot, slice(begin, t + 1))
+                self._run_on(rollout, robot, slice(begin, t + 1))
                 length = int(self.running_length[robot])
                 share = float(self.running_recovery[robot] / length)
                 fell = bool(rollout.terminated[t, robot])
@@ -100,19 +93,18 @@ class Ledger:
                 finished.append(Episode(update, int(t), robot, total, length, fell, share))
                 self.running_return[robot] = self.running_length[robot] = self.running_recovery[robot] = 0
                 begin = t + 1
-            self._run_on(rollout, happened, robot, slice(begin, None))
+            self._run_on(rollout, robot, slice(begin, None))
         return sorted(finished)
 
-    def _run_on(self, rollout: Rollout, happened: np.ndarray, robot: int, steps: slice) -> None:
+    def _run_on(self, rollout: Rollout, robot: int, steps: slice) -> None:
         self.running_return[robot] += rollout.task_reward[steps, robot].sum()
-        self.running_length[robot] += happened[steps, robot].sum()
+        self.running_length[robot] += len(rollout.recovering[steps, robot])
         self.running_recovery[robot] += rollout.recovering[steps, robot].sum()
 
     def get_state(self) -> dict[str, np.ndarray]:
         """Everything, as arrays."""
         return {
             "counts": np.array(self.counts, np.int64),
-            "idle": np.array(self.idle, np.int64),
             "open": self.open,
             "running_return": self.running_return,
             "running_length": self.running_length,
@@ -122,9 +114,7 @@ class Ledger:
     def set_state(self, state: dict[str, np.ndarray]) -> None:
         """Go on from a state taken by `get_state`."""
         self.counts = Counts(*(int(n) for n in state["counts"]))
-        self.idle, self.open = int(state["idle"]), state["open"]
-        self.running_return, self.running_length = (
-            state["running_return"].copy(),
-            state["running_length"].copy(),
-        )
+        self.open = state["open"]
+        self.running_return = state["running_return"].copy()
+        self.running_length = state["running_length"].copy()
         self.running_recovery = state["running_recovery"].copy()

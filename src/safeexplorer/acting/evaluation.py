@@ -8,6 +8,7 @@ import numpy as np
 from gymnasium.vector import VectorEnv
 
 from safeexplorer.acting.interventions import Intervention, Situation
+from safeexplorer.acting.mixed import MixedPolicy
 from safeexplorer.acting.networks import Params
 from safeexplorer.acting.policy import draw_noise, propose
 
@@ -30,17 +31,17 @@ def evaluate(
     deterministic: bool,
 ) -> Evaluation:
     """One episode of every robot in `env` under the main policy alone; its mean action if deterministic."""
-    rng = np.random.default_rng(seed)
+    rng, alone = np.random.default_rng(seed), MixedPolicy(intervention, recovery=None)
     observation, info = env.reset(seed=seed)
     count = env.num_envs
     alive, total, length = np.ones(count, bool), np.zeros(count), np.zeros(count, np.int64)
     fell, outside = np.zeros(count, bool), np.zeros(count, np.int64)
     while alive.any():
-        situation = Situation(observation, info["distance"], length)
-        outside += alive & intervention.takes_over(situation, progress)
         noise = 0.0 if deterministic else draw_noise(params, (count,), rng)
-        action = propose(params, observation.astype(np.float32), noise)
-        observation, reward, terminated, truncated, info = env.step(action)
+        proposed = propose(params, observation.astype(np.float32), noise)
+        acted = alone.act(Situation(observation, info["distance"], length), proposed, progress, rng)
+        outside += alive & acted.recovering
+        observation, reward, terminated, truncated, info = env.step(acted.action)
         total += alive * reward
         length += alive
         fell |= alive & terminated

@@ -4,12 +4,15 @@ from __future__ import annotations
 
 from typing import Any, NamedTuple
 
+import numpy as np
+
 
 class Rollout(NamedTuple):
     """What happened, in the order it happened. No field depends on the method that will learn from it."""
 
     observation: Any  # [T, E, n] s_t
     next_observation: Any  # [T, E, n] s_{t+1}; the final observation where the episode ended
+    distance: Any  # [T, E] D(s_t), NaN where there is none
     proposed: Any  # [T, E, m] the main policy's own sample, unclipped, drawn at every step
     action: Any  # [T, E, m] the sample on main steps, the executed recovery action on recovery steps
     task_reward: Any  # [T, E] the environment's own reward
@@ -18,11 +21,30 @@ class Rollout(NamedTuple):
     recovering: Any  # [T, E] bool, s_t outside the main-policy set: the recovery acted
     next_outside: Any  # [T, E] bool, s_{t+1} outside the main-policy set
     recovery_log_density: Any  # [T, E] log mu(a_t | s_t) where a sampled recovery acted, else 0
-    reroll_value: Any  # [T, E] mean value of re-rolled recoveries at a segment's first step, else 0
-    reroll_count: Any  # [T, E] how many recoveries were re-rolled there
-    idle: Any = (
-        None  # [T, E] bool, the environment spent the step on a reset and nobody acted; None: it never does
+    reroll_value: Any = 0.0  # [T, E] mean value of re-rolled recoveries at a segment's first step, else 0
+    reroll_count: Any = 0.0  # [T, E] how many recoveries were re-rolled there
+
+
+def blank_rollout(shape: tuple[int, int], n: int = 1, m: int = 1, **known: Any) -> Rollout:
+    """A rollout [T, E] in which nothing happened, but for the fields that are known."""
+
+    def vectors(size: int) -> np.ndarray:
+        return np.zeros((*shape, size), np.float32)
+
+    blank = Rollout(
+        observation=vectors(n),
+        next_observation=vectors(n),
+        distance=np.zeros(shape),
+        proposed=vectors(m),
+        action=vectors(m),
+        task_reward=np.zeros(shape),
+        terminated=np.zeros(shape, bool),
+        truncated=np.zeros(shape, bool),
+        recovering=np.zeros(shape, bool),
+        next_outside=np.zeros(shape, bool),
+        recovery_log_density=np.zeros(shape, np.float32),
     )
+    return blank._replace(**known)
 
 
 class Segments(NamedTuple):
@@ -32,7 +54,7 @@ class Segments(NamedTuple):
     length: Any  # [T, E] length of the segment that contains the step, else 0
     remaining: Any  # [T, E] steps until the segment ends (1 on its last step), else 0
     succeeded: Any  # [T, E] bool, the segment did not end in a fall
-    exit_value: Any  # [T, E] V at re-entry on success, r_term on failure, else 0
+    end_value: Any  # [T, E] V at re-entry on success, r_term on failure, else 0
 
 
 class Batch(NamedTuple):

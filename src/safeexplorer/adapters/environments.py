@@ -2,11 +2,9 @@
 
 Vector environments differ in when they begin the next episode (Gymnasium's three autoreset modes). Here they all
 look alike: the step that ends an episode returns the first observation of the next one, and `info` keeps the last
-observation of the old one. No step is spent on a reset, so that all three modes give the same rollouts.
-
-The one exception: a next-step environment that is neither `SyncVectorEnv` nor `AsyncVectorEnv` may know no other way to
-reset a robot than to step them all. There `waiting` says which robots the next step will only reset, and the rollout
-passes over those steps.
+observation of the old one. No step is spent on a reset, so that all three modes give the same rollouts. A next-step
+environment that is neither `SyncVectorEnv` nor `AsyncVectorEnv` is refused: it may know no other way to reset a robot
+than to step them all, and nobody acts on such a step.
 """
 
 from __future__ import annotations
@@ -93,8 +91,12 @@ class Environments(VectorEnv):
         self.metadata = {**env.metadata, "autoreset_mode": AutoresetMode.SAME_STEP}
         self.render_mode = env.render_mode
         self._distance = distance
-        takes_a_step = mode == AutoresetMode.NEXT_STEP and not isinstance(env.unwrapped, MASKED)
-        self.waiting = np.zeros(env.num_envs, bool) if takes_a_step else None
+        if mode == AutoresetMode.NEXT_STEP and not isinstance(env.unwrapped, MASKED):
+            raise ValueError(
+                f"{type(env.unwrapped).__name__} declares AutoresetMode.NEXT_STEP: it spends steps on resets, on which "
+                "nobody acts; allowed: an id, SyncVectorEnv or AsyncVectorEnv in any mode (gymnasium.make_vec with "
+                "vectorization_mode='sync'), or AutoresetMode.SAME_STEP"
+            )
         self._memory = EpisodeMemory(env) if isinstance(env, SyncVectorEnv) and not self._same_step else None
         self._observation = np.zeros((self.num_envs, self.sizes.observation))
 
@@ -110,8 +112,6 @@ class Environments(VectorEnv):
             self._memory.begin_all(seed)
         self._observation = self._checked(observation)
         self._distance_of = self._find_distance(info)
-        if self.waiting is not None:
-            self.waiting[:] = False
         return self._observation, {"distance": self._distance_at(self._observation, info)}
 
     def step(
@@ -128,11 +128,9 @@ class Environments(VectorEnv):
         terminated, truncated = np.asarray(terminated, bool), np.asarray(truncated, bool)
         ended = terminated | truncated
         news: dict[str, Any] = {}
-        if not ended.any() or self.waiting is not None:
+        if not ended.any():
             news["distance"] = self._distance_at(observation, info)
             self._hear(info, news)
-            if self.waiting is not None:
-                self._wait(observation, ended, news)
         elif self._same_step:
             self._read_finals(observation, info, ended, news)
         else:
@@ -176,13 +174,6 @@ class Environments(VectorEnv):
         news["final_info"] = {"distance": self._distance_at(last, final_info)}
         for part, rows in ((info, ~ended), (final_info, ended)):
             self._hear(part, news, rows)
-
-    def _wait(self, last: np.ndarray, ended: np.ndarray, news: dict) -> None:
-        """Those that ended stay where they are until the next step resets them."""
-        self.waiting[:] = ended
-        if ended.any():
-            final_info = {"distance": news["distance"]}
-            news.update(final_obs=last, _final_obs=ended, final_info=final_info, _final_info=ended)
 
     def _begin_again(self, last: np.ndarray, info: dict, ended: np.ndarray, news: dict) -> np.ndarray:
         """Reset those that ended, and only those."""

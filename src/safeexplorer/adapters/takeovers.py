@@ -14,12 +14,14 @@ robot is does not.
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any, NamedTuple
 
 import gymnasium
 import numpy as np
 
 from safeexplorer.acting.interventions import Situation
+from safeexplorer.acting.mixed import MixedPolicy
 
 FLAGS = ("intervention", "is_intervention", "intervene_flag")
 ACTIONS = ("executed_action", "action_intervention", "intervene_action")
@@ -82,6 +84,12 @@ class ReportTakeovers(gymnasium.Wrapper):
         )
 
 
+class Controller(NamedTuple):
+    """A function of observations [k, n] as a recovery."""
+
+    act: Callable[[np.ndarray], np.ndarray]
+
+
 class RecoveryWrapper(gymnasium.Wrapper):
     """One environment in which a recovery acts outside a region, for use with any library.
 
@@ -98,7 +106,7 @@ class RecoveryWrapper(gymnasium.Wrapper):
         progress: float = 0.0,
     ):
         super().__init__(env)
-        self.recovery, self.intervention, self.distance = recovery, intervention, distance
+        self.mixed, self.distance = MixedPolicy(intervention, Controller(recovery)), distance
         self.progress = progress  # of the curriculum, in [0, 1)
 
     def reset(
@@ -109,23 +117,24 @@ class RecoveryWrapper(gymnasium.Wrapper):
         return observation, info
 
     def step(self, action: Any) -> tuple[Any, Any, bool, bool, dict[str, Any]]:
-        outside = bool(self.intervention.takes_over(self._situation, self.progress)[0])
-        self._segment += outside and not self._outside
-        self._outside = outside
-        executed = self.recovery(self._situation.observation)[0] if outside else action
+        acted = self.mixed.act(self._situation, np.asarray(action)[None], self.progress, rng=None)
+        recovering = bool(acted.recovering[0])
+        self._segment += recovering and not self._recovering
+        self._recovering = recovering
+        executed = acted.action[0] if recovering else action
         observation, reward, terminated, truncated, info = self.env.step(executed)
         self._situation = self._look(observation, info, self._situation.step + 1)
-        ours = {"intervention": outside, "proposed_action": action, "executed_action": executed}
+        ours = {"intervention": recovering, "proposed_action": action, "executed_action": executed}
         return (
             observation,
             reward,
             terminated,
             truncated,
-            info | ours | {"segment": self._segment if outside else -1},
+            info | ours | {"segment": self._segment if recovering else -1},
         )
 
     def _begin(self, observation: Any, info: dict[str, Any]) -> None:
-        self._segment, self._outside = -1, False
+        self._segment, self._recovering = -1, False
         self._situation = self._look(observation, info, np.zeros(1, np.int64))
 
     def _look(self, observation: Any, info: dict[str, Any], step: np.ndarray) -> Situation:

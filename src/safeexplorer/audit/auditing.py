@@ -40,15 +40,14 @@ def audit(
     *,
     policy: str = "given",
     hyper: Hyperparameters | None = None,
-    distance: np.ndarray | None = None,
     log_prob: np.ndarray | None = None,
     determinism: Determinism | None = None,
     notes: Sequence[str] = (),
 ) -> Audit:
     """Measure a rollout. `params` are those that collected it; without them nothing is said about gradients.
 
-    `proposed` and `recovery_log_density` of the rollout may be None. `distance` [T, E] is D(s_t), `log_prob` [T, E]
-    the recorded log pi(a_t | s_t) of the stored actions, `policy` names the parameters for the reader.
+    `distance`, `proposed` and `recovery_log_density` of the rollout may be None. `log_prob` [T, E] is the recorded
+    log pi(a_t | s_t) of the stored actions, `policy` names the parameters for the reader.
     """
     hyper = hyper or Hyperparameters()
     rollout = rollout._replace(**{name: np.asarray(getattr(rollout, name), bool) for name in FLAGS})
@@ -59,7 +58,7 @@ def audit(
         falls=measure_falls(rollout),
         determinism=determinism or recorded_determinism(rollout),
         density=has_density(rollout),
-        region=None if distance is None else measure_region(rollout, distance),
+        region=None if rollout.distance is None else measure_region(rollout),
         missing=unmeasured(rollout, params, log_prob),
         notes=tuple(notes),
     )
@@ -143,13 +142,13 @@ def audit_collector(
     finally:
         collector.observer = behind
     checked = check_determinism(collector, seen.exits, np.random.default_rng(1))
-    region = isinstance(collector.intervention, SafeRegion)
+    if not isinstance(collector.mixed.intervention, SafeRegion):
+        rollout = rollout._replace(distance=None)
     return audit(
         rollout,
         params,
         policy=policy,
         hyper=hyper,
-        distance=collector.distances if region else None,
         determinism=checked,
         notes=notes,
     )

@@ -14,7 +14,7 @@ import numpy as np
 
 from safeexplorer.acting.collector import Collector, Observer
 from safeexplorer.acting.trajectory import Rollout
-from safeexplorer.learning.rerolls import fresh_streams, recovery_action
+from safeexplorer.learning.rerolls import fresh_streams
 from safeexplorer.robots.simulation import Simulation
 
 REPLAYED_EXITS = 16
@@ -70,7 +70,9 @@ class ExitNotes:
     def _note(self, robots: np.ndarray) -> Exit:
         env = self.collector.env
         world = (copied(env.get_state()) or None) if restorable(env) else None
-        return Exit(robots, self.collector.observation.copy(), world, memory_of(self.collector.recovery))
+        return Exit(
+            robots, self.collector.observation.copy(), world, memory_of(self.collector.mixed.recovery)
+        )
 
 
 def restorable(env: Any) -> bool:
@@ -101,10 +103,10 @@ def check_determinism(collector: Collector, exits: list[Exit], rng: np.random.Ge
 
 def repeat(collector: Collector, exit_: Exit, rng: np.random.Generator) -> bool:
     """Ask twice about the observations of one exit, with the same memory."""
-    before = memory_of(collector.recovery)
+    before = memory_of(collector.mixed.recovery)
     first, second = (answer(collector, exit_, exit_.observation[exit_.robots], rng) for _ in range(2))
     if before:
-        collector.recovery.set_state(before)
+        collector.mixed.recovery.set_state(before)
     return first.tobytes() == second.tobytes()
 
 
@@ -113,8 +115,8 @@ def answer(
 ) -> np.ndarray:
     """What the recovery does, with the memory it had at the exit."""
     if exit_.memory:
-        collector.recovery.set_state(exit_.memory)
-    return np.array(recovery_action(collector, observation, rng))
+        collector.mixed.recovery.set_state(exit_.memory)
+    return np.array(collector.mixed.recover(observation, rng)[0])
 
 
 def replay_twice(
@@ -147,10 +149,10 @@ def replay(
         state = state | {"rng": fresh_streams(env, rng, env.num_envs)}
     env.set_state(state)
     if exit_.memory:
-        collector.recovery.set_state(exit_.memory)
+        collector.mixed.recovery.set_state(exit_.memory)
     observation, ended, steps = exit_.observation, np.zeros(len(exit_.observation), bool), []
     while not ended.any() and len(steps) < REPLAY_STEPS:
-        action = np.array(recovery_action(collector, observation, rng))
+        action = np.array(collector.mixed.recover(observation, rng)[0])
         observation, reward, terminated, truncated, _ = env.step(action)
         ended = terminated | truncated
         after = np.where(ended[:, None], 0.0, observation)

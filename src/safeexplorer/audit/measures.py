@@ -118,9 +118,9 @@ def measure_falls(rollout: Rollout) -> Falls:
     return Falls(policy=int((terminated & ~recovering).sum()), recovery=int((terminated & recovering).sum()))
 
 
-def measure_region(rollout: Rollout, distance: np.ndarray) -> Region:
+def measure_region(rollout: Rollout) -> Region:
     """D on both sides of the trigger. A NaN, which is outside by definition, is left out."""
-    known = np.isfinite(distance)
+    distance, known = rollout.distance, np.isfinite(rollout.distance)
     inside, outside = distance[known & ~rollout.recovering], distance[known & rollout.recovering]
     both = inside.size and outside.size
     return Region(

@@ -38,8 +38,7 @@ TAKEOVERS = ("intervene_action", "intervene_actions", "action_intervention")
 class Recording(NamedTuple):
     """A rollout from a file; what was not recorded is None."""
 
-    rollout: Rollout  # its `proposed` and `recovery_log_density` may be None
-    distance: np.ndarray | None
+    rollout: Rollout  # its `distance`, `proposed` and `recovery_log_density` may be None
     log_prob: np.ndarray | None
     params: Params | None
     notes: tuple[str, ...]  # what was assumed
@@ -54,10 +53,10 @@ def read_recording(path: Path) -> Recording:
     truncated = file.flags("truncated") & ~terminated
     ended = terminated | truncated
     next_observation, notes = what_followed(file, observation, ended)
-    nothing = np.zeros(ended.shape, np.float32)
     rollout = Rollout(
         observation=observation,
         next_observation=next_observation,
+        distance=file.steps("distance", optional=True, nan=True),
         proposed=proposed,
         action=action if proposed is None else np.where(recovering[..., None], action, proposed),
         task_reward=file.steps("reward"),
@@ -67,15 +66,12 @@ def read_recording(path: Path) -> Recording:
         # No step follows that tells on which side an episode's last state lies; the one before stands in.
         next_outside=np.where(ended, recovering, np.concatenate([recovering[1:], recovering[-1:]])),
         recovery_log_density=file.steps("recovery_log_density", optional=True),
-        reroll_value=nothing,
-        reroll_count=nothing,
     )
-    distance = file.steps("distance", optional=True, nan=True)
     log_prob = file.steps("log_prob", optional=True)
     params, unused = file.policy(), file.unused()
     if unused:
         notes = (*notes, f"arrays not used: {', '.join(unused)}")
-    return Recording(rollout, distance, log_prob, params, notes)
+    return Recording(rollout, log_prob, params, notes)
 
 
 def who_acted(file: RecordingFile) -> tuple[np.ndarray, np.ndarray, np.ndarray | None]:

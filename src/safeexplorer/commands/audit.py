@@ -130,7 +130,6 @@ def audit_file(args: argparse.Namespace) -> Audit:
         policy.params,
         policy=policy.source,
         hyper=hyperparameters(policy),
-        distance=recording.distance,
         log_prob=recording.log_prob,
         notes=recording.notes,
     )
@@ -198,10 +197,10 @@ def make_collector(settings: Settings) -> Collector:
 
 def describe(collector: Collector, progress: float) -> tuple[str, ...]:
     """What was tried out, and what could be."""
-    recovery, trigger = collector.recovery, collector.intervention
+    recovery, trigger = collector.mixed.recovery, collector.mixed.intervention
     radius = f"radius {trigger.radius(progress):g}" if isinstance(trigger, SafeRegion) else "jump start"
     notes = (f"{collector.env.robot.name}, recovery {recovery.name}, {radius}",)
-    if recovery.has_density and not collector.sampled:
+    if recovery.has_density and not collector.mixed.sampled:
         notes += (
             "the recovery acts by its mean; --sampled-recovery draws from its density and weighs by it",
         )

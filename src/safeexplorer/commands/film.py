@@ -11,7 +11,8 @@ import numpy as np
 from rich.console import Console
 
 from safeexplorer import robots
-from safeexplorer.acting.interventions import SafeRegion, Situation
+from safeexplorer.acting.interventions import NoIntervention, SafeRegion, Situation
+from safeexplorer.acting.mixed import MixedPolicy
 from safeexplorer.acting.policy import draw_noise, propose
 from safeexplorer.commands.robots import MAX_FPS, MOTION, picture_size, write_motion
 from safeexplorer.recovery import load_recovery
@@ -105,20 +106,21 @@ def play(folder: Path, settings: Settings, count: int, args: argparse.Namespace)
     progress = settings.progress(update)
     world = robots.make(settings.robot, 1)
     intervention = make_intervention(settings)
-    recovery = load_recovery(settings.recovery, world.robot) if settings.method_row().intervenes else None
     radius = intervention.radius(progress) if isinstance(intervention, SafeRegion) else None
+    method, mixed = settings.method_row(), MixedPolicy(NoIntervention(), None)
+    if method.intervenes and args.recovery == "on":
+        recovery = load_recovery(settings.recovery, world.robot)
+        mixed = MixedPolicy(intervention, recovery, method.sampled_recovery)
     rng = np.random.default_rng(args.seed)
     observation, info = world.reset(seed=args.seed)
     for _ in range(count):
         situation = Situation(observation, info["distance"], info["episode_length"])
-        outside = bool(intervention.takes_over(situation, progress)[0]) and args.recovery == "on"
         noise = draw_noise(params, (1,), rng) if args.noise else 0.0
-        action = propose(params, observation.astype(np.float32), noise)
-        if outside:
-            action = recovery.act(observation)
+        proposed = propose(params, observation.astype(np.float32), noise)
+        acted = mixed.act(situation, proposed, progress, rng)
         qpos, distance = world.now.qpos[0].copy(), float(info["distance"][0])
-        observation, _, terminated, _, info = world.step(action)
-        yield Step(qpos, distance, radius, outside, bool(terminated[0]))
+        observation, _, terminated, _, info = world.step(acted.action)
+        yield Step(qpos, distance, radius, bool(acted.recovering[0]), bool(terminated[0]))
 
 
 def read_fall(folder: Path, settings: Settings, number: int) -> tuple[list[Step], int]:

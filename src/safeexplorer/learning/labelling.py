@@ -41,7 +41,7 @@ def analytic_value(value: Any, segments: Segments, gamma: float) -> Any:
     V(s_t) = gamma^l V(s_{t+l}) on success and gamma^(l-1) r_term on failure, l the segment's length.
     """
     exponent = segments.length - jnp.where(segments.succeeded, 0, 1)
-    return jnp.where(segments.start, gamma**exponent * segments.exit_value, value)
+    return jnp.where(segments.start, gamma**exponent * segments.end_value, value)
 
 
 def average_rerolls(value: Any, rollout: Rollout, segments: Segments) -> Any:
@@ -83,7 +83,7 @@ def gate(method: Method, segments: Segments, value: Any, gamma: float) -> Any:
         return jnp.ones_like(value)
     if method.gate == "soft":
         exponent = segments.remaining - jnp.where(segments.succeeded, 0, 1)
-        return gamma**exponent * segments.exit_value - value
+        return gamma**exponent * segments.end_value - value
     return jnp.zeros_like(value)
 
 
@@ -98,9 +98,6 @@ def label(
     gamma, _ = discounts
     main = ~rollout.recovering
     every = jnp.ones_like(main)
-    if rollout.idle is not None:
-        happened = ~jnp.asarray(rollout.idle, bool)
-        main, every = main & happened, happened
     segments = find_segments(rollout, appraisal.next_value)
     value = appraisal.value
     if method.analytic_value:

@@ -22,10 +22,8 @@ class Learner(Protocol):
     params: Params  # numpy arrays, all that acting needs
     columns: list[str]  # metrics of its own, beyond those of every run
 
-    def update(
-        self, rollout: Rollout, distances: np.ndarray, order: np.ndarray, learning_rate: float
-    ) -> dict[str, float | None]:
-        """Learn from a rollout, given D(s_t) and the order of its steps in each pass; a row of metrics.
+    def update(self, rollout: Rollout, order: np.ndarray, learning_rate: float) -> dict[str, float | None]:
+        """Learn from a rollout, given the order of its steps in each pass; a row of metrics.
 
         `finite` in the row says whether the parameters still are.
         """
@@ -48,9 +46,7 @@ class WeightedLearner:
         self.learn = make_learn(method, hyper)
         self.params = jax.device_get(self.state.params)
 
-    def update(
-        self, rollout: Rollout, distances: np.ndarray, order: np.ndarray, learning_rate: float
-    ) -> dict[str, float | None]:
+    def update(self, rollout: Rollout, order: np.ndarray, learning_rate: float) -> dict[str, float | None]:
         self.state, metrics = self.learn(self.state, rollout, order, np.float32(learning_rate))
         self.params = jax.device_get(self.state.params)
         row = {name: float(x) for name, x in jax.device_get(metrics).items()}

@@ -41,7 +41,7 @@ class Reroller:
 
     def fill(self, rollout: Rollout, collector: Collector, params: Params, progress: float, rng) -> Rollout:
         """The rollout with the re-rolled values at its segments' first steps."""
-        total, count = np.zeros_like(rollout.reroll_value), np.zeros_like(rollout.reroll_count)
+        total, count = np.zeros((2, *rollout.recovering.shape), np.float32)
         jobs = [job for job in range(len(self.starts)) for _ in range(self.extra)]
         for begin in range(0, len(jobs), LANES):
             lanes = jobs[begin : begin + LANES]
@@ -66,11 +66,11 @@ class Reroller:
         while running.any():
             observation = world.observe()
             action = np.zeros(world.action_space.shape, np.float32)
-            action[lanes] = recovery_action(collector, observation[lanes], rng)
+            action[lanes], _ = collector.mixed.recover(observation[lanes], rng)
             observation, reward, terminated, truncated, info = world.step(action)
             length += 1
             situation = Situation(observation[lanes], info["distance"][lanes], info["episode_length"][lanes])
-            outside = collector.intervention.takes_over(situation, progress)
+            outside = collector.mixed.intervention.takes_over(situation, progress)
             fell = running & terminated[lanes]
             back = running & ~fell & (~outside | truncated[lanes])
             end_value = value(params["critic"], observation[lanes].astype(np.float32), outside)
@@ -78,13 +78,6 @@ class Reroller:
             result[back] = self.gamma**length * end_value[back]
             running &= ~(fell | back)
         return result
-
-
-def recovery_action(collector: Collector, observation: np.ndarray, rng: np.random.Generator) -> np.ndarray:
-    """What the recovery does, sampled or not, as in the rollout."""
-    if collector.sampled:
-        return collector.recovery.sample(observation, rng)[0]
-    return collector.recovery.act(observation)
 
 
 def fresh_streams(world: Simulation, rng: np.random.Generator, count: int) -> np.ndarray:

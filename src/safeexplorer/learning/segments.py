@@ -23,22 +23,22 @@ def find_segments(rollout: Rollout, next_value: Any) -> Segments:
     start = recovering & ~open_before
     goes_on = jnp.concatenate([(recovering[1:] & ~ended[:-1]), jnp.zeros_like(recovering[:1])])
     last = recovering & ~goes_on
-    exit_value_here = jnp.where(terminated, rollout.task_reward, next_value)
+    end_value_here = jnp.where(terminated, rollout.task_reward, next_value)
 
     def backwards(after, step):
-        last, recovering, terminated, exit_value_here = step
-        remaining, succeeded, exit_value = after
+        last, recovering, terminated, end_value_here = step
+        remaining, succeeded, end_value = after
         remaining = jnp.where(recovering, jnp.where(last, 1, remaining + 1), 0)
         succeeded = recovering & jnp.where(last, ~terminated, succeeded)
-        exit_value = jnp.where(recovering, jnp.where(last, exit_value_here, exit_value), 0.0)
-        now = (remaining, succeeded, exit_value)
+        end_value = jnp.where(recovering, jnp.where(last, end_value_here, end_value), 0.0)
+        now = (remaining, succeeded, end_value)
         return now, now
 
     width = recovering.shape[1]
-    nothing = (jnp.zeros(width, jnp.int32), jnp.zeros(width, bool), jnp.zeros(width, exit_value_here.dtype))
-    steps = (last, recovering, terminated, exit_value_here)
-    _, (remaining, succeeded, exit_value) = jax.lax.scan(backwards, nothing, steps, reverse=True)
-    return Segments(start, _whole_length(start, recovering, remaining), remaining, succeeded, exit_value)
+    nothing = (jnp.zeros(width, jnp.int32), jnp.zeros(width, bool), jnp.zeros(width, end_value_here.dtype))
+    steps = (last, recovering, terminated, end_value_here)
+    _, (remaining, succeeded, end_value) = jax.lax.scan(backwards, nothing, steps, reverse=True)
+    return Segments(start, _whole_length(start, recovering, remaining), remaining, succeeded, end_value)
 
 
 def _whole_length(start: Any, recovering: Any, remaining: Any) -> Any:

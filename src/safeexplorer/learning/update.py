@@ -136,7 +136,6 @@ def summarise(
 ) -> dict[str, Any]:
     """One row of learning metrics."""
     count = segments.start.sum()
-    happened = rollout.recovering.size - (0 if rollout.idle is None else rollout.idle.sum())
     counted = batch.value_weight
     spread = weighted_variance(batch.value_target, counted)
     unexplained = weighted_variance(batch.value_target - appraisal.value, counted)
@@ -149,7 +148,7 @@ def summarise(
         "clip_share": losses.clip_share,
         "entropy": losses.policy_entropy,
         "explained_variance": jnp.where(spread > 0, 1.0 - unexplained / spread, 0.0),
-        "recovery_rate": rollout.recovering.sum() / happened,
+        "recovery_rate": rollout.recovering.sum() / rollout.recovering.size,
         "segments": count,
         "segment_length": rollout.recovering.sum() / jnp.maximum(count, 1),
         "segment_success": (segments.start & segments.succeeded).sum() / jnp.maximum(count, 1),

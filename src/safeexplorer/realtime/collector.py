@@ -8,8 +8,9 @@ import numpy as np
 
 from safeexplorer.acting.collector import Observer
 from safeexplorer.acting.interventions import Situation
+from safeexplorer.acting.mixed import MixedPolicy
 from safeexplorer.acting.networks import Params, policy_mean
-from safeexplorer.acting.trajectory import Rollout
+from safeexplorer.acting.trajectory import Rollout, blank_rollout
 from safeexplorer.realtime.loop import RobotLoop
 from safeexplorer.realtime.rows import Policy, Rows
 
@@ -19,27 +20,26 @@ class RobotCollector:
 
     Each rollout is whole in itself: its first row begins an episode, its last row ends one. Between rollouts the
     recovery holds the robot. A row in which anyone but the policy acted, for whatever reason, is a recovery row.
-    The observer is told afterwards, row by row; meanwhile `observation`, `distance` and `step` are those of the row.
+    The observer is told afterwards, row by row; `observation`, `distance` and `episode_step` are those of the row then.
     """
 
-    sampled, num_envs, pose_name = False, 1, "observation"
+    num_envs, pose_name = 1, "observation"
 
     def __init__(self, loop: RobotLoop, rollout_steps: int, observer: Observer | None = None):
         if not (isinstance(rollout_steps, int) and rollout_steps > 0):
             raise ValueError(f"rollout_steps is {rollout_steps!r}; allowed: a positive whole number")
-        self.loop, self.steps, self.observer = loop, rollout_steps, observer
-        self.recovery, self.intervention = loop.pilot.recovery, loop.pilot.intervention
+        self.loop, self.rollout_steps, self.observer = loop, rollout_steps, observer
+        self.mixed = MixedPolicy(loop.pilot.intervention, loop.pilot.recovery)
         self.single_observation_space = loop.hardware.observation_space
         self.single_action_space = loop.hardware.action_space
         self.metadata = {"render_fps": round(loop.rate)}
-        self.distances = np.zeros((rollout_steps, 1))  # [T, 1] D(s_t)
         self.executed = np.zeros((rollout_steps, 1, loop.sizes[1]), np.float32)  # [T, 1, m] the commands sent
         self.reset(0)
 
     def reset(self, seed: int) -> None:
         """Nothing to do: every rollout begins an episode, and no seed moves a robot."""
         self.observation, self.distance = np.zeros((1, self.loop.sizes[0]), np.float32), np.full(1, np.nan)
-        self.step, self.open = np.zeros(1, np.int64), np.zeros(1, bool)
+        self.episode_step, self.open = np.zeros(1, np.int64), np.zeros(1, bool)
 
     def arm(self, params: Params) -> None:
         """Arm the loop, the policy's mean having been tried on the first reading."""
@@ -47,11 +47,11 @@ class RobotCollector:
 
     def collect(self, params: Params, progress: float, rng: np.random.Generator) -> Rollout:
         """T rows under the mixed policy; blocks while the robot moves. `params` are numpy arrays."""
-        noise = rng.standard_normal((self.steps, 1, self.loop.sizes[1]), np.float32) * np.exp(
+        noise = rng.standard_normal((self.rollout_steps, 1, self.loop.sizes[1]), np.float32) * np.exp(
             params["log_std"]
         )
-        rows = self.loop.record(self._policy(params, noise[:, 0]), self.steps, progress)
-        self.distances, self.executed = rows.distance[:, None], rows.sent[:, None]
+        rows = self.loop.record(self._policy(params, noise[:, 0]), self.rollout_steps, progress)
+        self.executed = rows.sent[:, None]
         self._tell(rows)
         acted, recovering = rows.sample, rows.recovering[:, None]
         proposed = policy_mean(params, rows.observation) + noise[:, 0]
@@ -61,10 +61,7 @@ class RobotCollector:
 
     def blank(self) -> Rollout:
         """A rollout in which nothing happened, to compile the learner with before the robot is armed."""
-        n, m = self.loop.sizes
-        rows = Rows(lambda *_: np.zeros(m, np.float32), self.steps, (n, m), 0.0)
-        rows.truncated[-1] = True
-        return _stack(rows, rows.sample, rows.sent, np.zeros(self.steps), np.zeros(self.steps, bool))
+        return blank_rollout((self.rollout_steps, 1), *self.loop.sizes)
 
     @staticmethod
     def _policy(params: Params, noise: np.ndarray) -> Policy:
@@ -75,9 +72,9 @@ class RobotCollector:
         if self.observer is None:
             return
         ended, open_before = rows.terminated | rows.truncated, False
-        for t in range(self.steps):
+        for t in range(self.rollout_steps):
             self.observation, self.distance = rows.observation[t : t + 1], rows.distance[t : t + 1]
-            self.step = rows.step[t : t + 1]
+            self.episode_step = rows.step[t : t + 1]
             self.observer.before_step(t)
             if rows.recovering[t] and not open_before:
                 self.observer.on_exit(t, np.array([0]))
@@ -90,7 +87,7 @@ class RobotCollector:
         final, measure = rows.next_observation[ended], self.loop.pilot.distance
         distance = np.full(len(final), np.nan) if measure is None else np.asarray(measure(final), float)
         situation = Situation(final, distance, rows.step[ended] + 1)
-        outside[ended] = self.intervention.takes_over(situation, rows.progress)
+        outside[ended] = self.mixed.intervention.takes_over(situation, rows.progress)
         return outside
 
     def _rollout(self, rows: Rows, proposed: np.ndarray, action: np.ndarray, outside: np.ndarray) -> Rollout:
@@ -104,7 +101,19 @@ class RobotCollector:
         if not np.isfinite(reward).all():
             t = int(np.flatnonzero(~np.isfinite(reward))[0])
             raise ValueError(f"hardware.reward of row {t} is {reward[t]}; allowed: a finite number")
-        return _stack(rows, proposed, action, reward, outside)
+        return Rollout(
+            observation=rows.observation[:, None],
+            next_observation=rows.next_observation[:, None],
+            distance=rows.distance[:, None],
+            proposed=proposed[:, None],
+            action=action[:, None],
+            task_reward=reward[:, None],
+            terminated=rows.terminated[:, None],
+            truncated=rows.truncated[:, None],
+            recovering=rows.recovering[:, None],
+            next_outside=outside[:, None],
+            recovery_log_density=np.zeros((rows.steps, 1), np.float32),
+        )
 
     # -- records ---------------------------------------------------------------------------------------------
 
@@ -126,24 +135,3 @@ class RobotCollector:
         """Go on with a new episode: the one in hand cannot be put back."""
         self.reset(0)
         return False
-
-
-def _stack(
-    rows: Rows, proposed: np.ndarray, action: np.ndarray, reward: np.ndarray, outside: np.ndarray
-) -> Rollout:
-    """[T, ...] -> [T, 1, ...]."""
-    nothing = np.zeros((rows.steps, 1), np.float32)
-    return Rollout(
-        observation=rows.observation[:, None],
-        next_observation=rows.next_observation[:, None],
-        proposed=proposed[:, None],
-        action=action[:, None],
-        task_reward=reward[:, None],
-        terminated=rows.terminated[:, None],
-        truncated=rows.truncated[:, None],
-        recovering=rows.recovering[:, None],
-        next_outside=outside[:, None],
-        recovery_log_density=nothing,
-        reroll_value=nothing,
-        reroll_count=nothing,
-    )

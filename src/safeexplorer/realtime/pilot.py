@@ -10,8 +10,8 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from safeexplorer.acting.collector import Acts
 from safeexplorer.acting.interventions import Intervention, Situation
+from safeexplorer.acting.mixed import Acts
 from safeexplorer.realtime.hardware import Hardware, Limits
 from safeexplorer.realtime.rows import Rows
 

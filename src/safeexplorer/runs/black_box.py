@@ -40,14 +40,12 @@ class BlackBox:
         """Note the pose in which this step begins."""
         self._poses[self.lead + step] = self._pose()
 
-    def finish(
-        self, rollout: Rollout, distances: np.ndarray, episodes: list[Episode], radius: float | None
-    ) -> None:
+    def finish(self, rollout: Rollout, episodes: list[Episode], radius: float | None) -> None:
         """Save the falls of a rollout, then keep its last two seconds for the next."""
         for name, array in (
             ("action", rollout.action),
             ("recovering", rollout.recovering),
-            ("distance", np.where(np.isnan(distances), -1.0, distances)),  # -1: there is none
+            ("distance", np.where(np.isnan(rollout.distance), -1.0, rollout.distance)),  # -1: there is none
         ):
             self.history[name][self.lead :] = array
         fallen = [episode for episode in episodes if episode.fell]

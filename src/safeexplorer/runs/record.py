@@ -6,8 +6,6 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
 
-import numpy as np
-
 from safeexplorer.acting.accounting import Counts, Episode
 from safeexplorer.acting.evaluation import Evaluation
 from safeexplorer.acting.trajectory import Rollout
@@ -89,11 +87,10 @@ class RunRecord:
         row: dict[str, Any],
         episodes: list[Episode],
         rollout: Rollout,
-        distances: np.ndarray,
     ) -> None:
         """What happened in one update."""
         self.exits.finish()
-        self.black_box.finish(rollout, distances, episodes, row["radius"])
+        self.black_box.finish(rollout, episodes, row["radius"])
         self.metrics.append(row)
         self.episodes.append(*(e._asdict() | {"fell": int(e.fell)} for e in episodes))
 

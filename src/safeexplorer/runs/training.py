@@ -119,7 +119,7 @@ class Training:
         order = np.stack(
             [self.streams.order.permutation(settings.batch_size) for _ in range(settings.epochs)]
         ).astype(np.int32)
-        metrics = self.learner.update(rollout, self.collector.distances, order, self.learning_rate(progress))
+        metrics = self.learner.update(rollout, order, self.learning_rate(progress))
         if not metrics.pop("finite"):
             raise FloatingPointError(
                 f"update {self.update} gave non-finite parameters; the last checkpoint in {self.folder} stands"
@@ -130,7 +130,7 @@ class Training:
         """An update that leaves no trace, to compile it before it matters how long it takes."""
         state, size = self.learner.get_state(), self.settings.batch_size
         order = np.tile(np.arange(size, dtype=np.int32), (self.settings.epochs, 1))
-        self.learner.update(rollout, np.zeros(rollout.terminated.shape), order, 0.0)
+        self.learner.update(rollout, order, 0.0)
         self.learner.set_state(state)
 
     def write_down(
@@ -150,7 +150,7 @@ class Training:
             **dict.fromkeys(LEARNER_COLUMNS),
             **learned,
         }
-        self.record.add_update(row, episodes, rollout, self.collector.distances)
+        self.record.add_update(row, episodes, rollout)
         if self.world.evaluation_env is not None and self.update % self.settings.eval_every == 0:
             self.evaluate(row, progress)
         return row

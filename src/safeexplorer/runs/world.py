@@ -147,11 +147,6 @@ def check_fit(settings: Settings, world: World) -> None:
         raise ValueError(
             f"method is {settings.method!r}; allowed with discrete actions: {', '.join(METHODS)}"
         )
-    if settings.method in CONSTRAINED and getattr(world.env, "waiting", None) is not None:
-        raise ValueError(
-            f"method is {settings.method!r}, which passes over no steps; the environment spends steps on resets: "
-            "make it reset within the step that ends an episode (AutoresetMode.SAME_STEP)"
-        )
     if settings.robot is None:
         for name in ("analytic_samples", "action_noise"):
             value, default = getattr(settings, name), getattr(Settings, name)

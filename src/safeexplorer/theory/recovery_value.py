@@ -14,7 +14,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from safeexplorer.acting.trajectory import Rollout, Segments
+from safeexplorer.acting.trajectory import Rollout, Segments, blank_rollout
 from safeexplorer.learning.labelling import analytic_value, average_rerolls
 from safeexplorer.learning.segments import find_segments
 from safeexplorer.theory.check import Check
@@ -72,20 +72,15 @@ def simulate(
 
 def as_rollout(state, after, outside, task_reward, terminated, truncated) -> Rollout:
     """Tabular steps [T, E] in the shape that the learner's code takes."""
-    none = np.zeros(state.shape)
-    return Rollout(
+    return blank_rollout(
+        state.shape,
         observation=state[..., None].astype(float),
         next_observation=after[..., None].astype(float),
-        proposed=none[..., None],
-        action=none[..., None],
         task_reward=task_reward,
         terminated=terminated,
         truncated=truncated,
         recovering=outside[state],
         next_outside=outside[after],
-        recovery_log_density=none,
-        reroll_value=none,
-        reroll_count=none,
     )
 
 

@@ -12,7 +12,7 @@ import jax
 import numpy as np
 
 from safeexplorer.acting.networks import Params
-from safeexplorer.acting.trajectory import Batch, Rollout
+from safeexplorer.acting.trajectory import Batch, Rollout, blank_rollout
 from safeexplorer.learning.hyperparameters import Hyperparameters
 from safeexplorer.learning.labelling import label
 from safeexplorer.learning.loss import loss_terms
@@ -37,8 +37,8 @@ def example_rollout(seed: int = 7) -> Rollout:
     states, final = rng.normal(size=(2, STEPS + 1, WIDTH, OBSERVATION))
     proposed, recovery = rng.normal(size=(2, *shape, ACTION))
     ended = terminated | truncated
-    none = np.zeros(shape)
-    return Rollout(
+    return blank_rollout(
+        shape,
         observation=states[:-1],
         next_observation=np.where(ended[..., None], final[1:], states[1:]),
         proposed=proposed,
@@ -48,9 +48,6 @@ def example_rollout(seed: int = 7) -> Rollout:
         truncated=truncated,
         recovering=recovering,
         next_outside=np.concatenate([recovering[1:], recovering[:1]]),
-        recovery_log_density=none,
-        reroll_value=none,
-        reroll_count=none,
     )
 
 

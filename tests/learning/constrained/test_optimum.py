@@ -82,7 +82,7 @@ def learn(method: str, updates: int = 300) -> tuple[float, float]:
     for update in range(updates):
         rollout = collector.collect(learner.params, 0.0, rng)
         order = np.stack([rng.permutation(size) for _ in range(hyper.epochs)]).astype(np.int32)
-        row = learner.update(rollout, collector.distances, order, 3e-3 * (1 - update / updates))
+        row = learner.update(rollout, order, 3e-3 * (1 - update / updates))
         assert row["finite"]
         results.append(exact(learner.params))
     return tuple(np.mean(results[-updates // 10 :], axis=0))

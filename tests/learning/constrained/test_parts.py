@@ -11,7 +11,7 @@ import pytest
 
 from safeexplorer.acting.costs import step_cost
 from safeexplorer.acting.networks import policy_mean
-from safeexplorer.acting.trajectory import Rollout
+from safeexplorer.acting.trajectory import Rollout, blank_rollout
 from safeexplorer.learning.constrained.budget import WINDOW, Budget
 from safeexplorer.learning.constrained.estimates import clipped, critic_loss, estimate
 from safeexplorer.learning.constrained.learner import ConstrainedLearner, init_params
@@ -137,20 +137,12 @@ def one_robot(terminated: list[int], truncated: list[int]) -> Rollout:
     """Four steps of one robot; the observation is the step's number, 10 more where an episode has ended."""
     steps = np.arange(4.0, dtype=np.float32)[:, None, None]
     ended = (np.array(terminated) | np.array(truncated)).astype(bool)[:, None, None]
-    nothing = np.zeros((4, 1), np.float32)
-    return Rollout(
+    return blank_rollout(
+        (4, 1),
         observation=steps,
         next_observation=np.where(ended, steps + 11.0, steps + 1.0),
-        proposed=np.zeros((4, 1, 1), np.float32),
-        action=np.zeros((4, 1, 1), np.float32),
-        task_reward=nothing,
         terminated=np.array(terminated, bool)[:, None],
         truncated=np.array(truncated, bool)[:, None],
-        recovering=nothing.astype(bool),
-        next_outside=nothing.astype(bool),
-        recovery_log_density=nothing,
-        reroll_value=nothing,
-        reroll_count=nothing,
     )
 
 
@@ -207,25 +199,21 @@ def test_each_network_is_clipped_by_its_own_norm():
 def learner_and_rollout(method: str, **changes):
     rng = np.random.default_rng(0)
     shape = (16, 2)
-    rollout = Rollout(
+    rollout = blank_rollout(
+        shape,
         observation=rng.normal(size=(*shape, 3)).astype(np.float32),
         next_observation=rng.normal(size=(*shape, 3)).astype(np.float32),
         proposed=rng.normal(size=(*shape, 2)).astype(np.float32),
         action=rng.normal(size=(*shape, 2)).astype(np.float32),
         task_reward=rng.normal(size=shape),
         terminated=rng.random(shape) < 0.2,
-        truncated=np.zeros(shape, bool),
-        **{
-            name: np.zeros(shape, kind)
-            for name, kind in zip(Rollout._fields[7:12], (bool, bool, *(np.float32,) * 3), strict=True)
-        },
     )
     hyper = ConstrainedHyperparameters(minibatches=4, **changes)
     learner = ConstrainedLearner(
         method, hyper, init_params(rng, 3, 2, (8,)), Budget(2, 0.05), step_cost("fall", 1.0)
     )
     order = np.stack([rng.permutation(32) for _ in range(hyper.epochs)]).astype(np.int32)
-    return learner, (rollout, np.zeros(shape), order, 3e-4)
+    return learner, (rollout, order, 3e-4)
 
 
 def test_passes_stop_once_the_policy_has_moved_far_enough():

@@ -52,11 +52,9 @@ class ConstrainedLearner:
         self.improve = compiled(method, hyper)
         self.params = jax.device_get(self.state.params)
 
-    def update(
-        self, rollout: Rollout, distances: np.ndarray, order: np.ndarray, learning_rate: float
-    ) -> dict[str, float | None]:
+    def update(self, rollout: Rollout, order: np.ndarray, learning_rate: float) -> dict[str, float | None]:
         """Learn from one rollout; a row of metrics, with `finite` among them."""
-        cost = self.cost(rollout.terminated, distances)
+        cost = self.cost(rollout.terminated, rollout.distance)
         ended = self.budget.add(cost, rollout.terminated | rollout.truncated)
         average = self.budget.average()
         self.rewards = merge(self.rewards, rollout.task_reward.reshape(-1))
