@@ -8,7 +8,8 @@ from recordings import drawn
 
 from safeexplorer import robots
 from safeexplorer.acting.collector import Collector
-from safeexplorer.acting.interventions import SafeRegion
+from safeexplorer.acting.interventions import NoIntervention, SafeRegion
+from safeexplorer.acting.mixed import MixedPolicy
 from safeexplorer.acting.schedules import constant
 from safeexplorer.audit import audit_collector, determinism
 from safeexplorer.audit.determinism import Determinism, ExitNotes, check_determinism, recorded_determinism
@@ -101,7 +102,7 @@ class Drifting:
 def test_a_users_world_can_be_shown_stochastic_but_not_deterministic(noise, equal):
     """Equal trajectories prove nothing about noise that the state may hold."""
     env, recovery = Drifting(noise), load_recovery("hold", HALF_CHEETAH)
-    collector = SimpleNamespace(env=env, recovery=recovery, sampled=False, observation=env.x)
+    collector = SimpleNamespace(env=env, mixed=MixedPolicy(NoIntervention(), recovery), observation=env.x)
     collector.get_state, collector.set_state = env.get_state, env.set_state
     notes = ExitNotes(collector, np.random.default_rng(0), None)
     notes.on_exit(0, np.array([1]))
@@ -117,7 +118,8 @@ def test_a_users_world_can_be_shown_stochastic_but_not_deterministic(noise, equa
 )
 def test_a_world_that_cannot_be_restored_is_asked_twice(recovery, equal):
     checked = load_recovery(recovery, HALF_CHEETAH)
-    collector = SimpleNamespace(env=object(), recovery=checked, sampled=False, observation=np.ones((3, 17)))
+    mixed = MixedPolicy(NoIntervention(), checked)
+    collector = SimpleNamespace(env=object(), mixed=mixed, observation=np.ones((3, 17)))
     notes = ExitNotes(collector, np.random.default_rng(0), None)
     notes.on_exit(0, np.array([0, 2]))
     found = check_determinism(collector, notes.exits, np.random.default_rng(0))

@@ -185,8 +185,8 @@ def test_every_pair_of_methods_yields_a_different_batch(first, second):
         ("masked", "analytic", {"advantage", "value_target", "value_weight"}),
         ("analytic", "safeexplorer", {"imitation_norm", "gate"}),
         ("safeexplorer", "dagger", {"gate"}),
-        ("safeexplorer", "truncated_is", {"importance_weight"}),
-        ("analytic", "soft", {"imitation_norm", "gate"}),
+        ("safeexplorer", "truncated_is", {"importance_weight", "log_cap"}),
+        ("analytic", "soft", {"imitation_norm", "gate", "gate_centred"}),
         (
             "soft",
             "soft_decomposed",

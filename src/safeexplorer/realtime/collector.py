@@ -16,7 +16,7 @@ from safeexplorer.realtime.rows import Policy, Rows
 
 
 class RobotCollector:
-    """What `rollout.Collector` is to E simulated robots, for one real one.
+    """What `acting.collector.Collector` is to E simulated robots, for one real one.
 
     Each rollout is whole in itself: its first row begins an episode, its last row ends one. Between rollouts the
     recovery holds the robot. A row in which anyone but the policy acted, for whatever reason, is a recovery row.
