@@ -23,7 +23,7 @@ def small_rollout(recovers: bool = True) -> Rollout:
     if not recovers:
         nowhere = np.zeros_like(rollout.recovering)
         rollout = rollout._replace(recovering=nowhere, next_outside=nowhere, action=rollout.proposed)
-    return jax.tree.map(lambda x: x.astype(np.float32) if x.dtype == np.float64 else x, rollout)
+    return jax.tree.map(lambda x: np.asarray(x, bool if np.asarray(x).dtype == bool else np.float32), rollout)
 
 
 def small_params() -> dict:

@@ -6,6 +6,8 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
 
+import numpy as np
+
 from safeexplorer.acting.accounting import Counts, Episode
 from safeexplorer.acting.evaluation import Evaluation
 from safeexplorer.acting.trajectory import Rollout
