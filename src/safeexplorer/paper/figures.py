@@ -26,7 +26,7 @@ HEADLINE = Artefact(
     "figure",
     "Training falls to reach task success",
     "Success: the trailing mean return reaches 80% of the best final reward of the methods in main-results. "
-    "Interquartile mean and 95% bootstrap interval over the seeds that succeed; k of n beside it.",
+    "Interquartile mean and 95% interval over the seeds that succeed; k of n beside it.",
     (*BASELINES, *LADDER, OURS),
     measures=("falls_to_success",),
     paper={
@@ -45,7 +45,7 @@ INTERVALS = Artefact(
     "intervals",
     "figure",
     "Interquartile means of reward and falls",
-    "The six methods of main-results, ranked; 95% stratified bootstrap intervals.",
+    "The six methods of main-results, ranked: interquartile means with 95% intervals.",
     MAIN,
     drawing="intervals",
 )
@@ -63,7 +63,7 @@ PARETO = Artefact(
     "ablation-pareto",
     "figure",
     "The ablation ladder on the plane of reward and falls",
-    "PPO and the four rungs: interquartile means with 95% bootstrap intervals; upper left is better.",
+    "PPO and the four rungs: interquartile means with 95% intervals; upper left is better.",
     (PPO, UNMASKED, MASKED, ANALYTIC, OURS),
     drawing="pareto",
 )

@@ -12,13 +12,12 @@ import numpy as np
 
 from safeexplorer.paper.artefact import ROBOT_LABELS, Arm, Artefact, Number, Protocol
 from safeexplorer.paper.measures import MEASURES
-from safeexplorer.paper.statistics import Interval, bootstrap, mean_and_deviation
+from safeexplorer.paper.statistics import Interval, interval, mean_and_deviation
 from safeexplorer.paper.tables import MAIN_RESULTS
 from safeexplorer.runs.results import FAILED, Result
 from safeexplorer.runs.specs import RunSpec
 
 SUCCESS_SHARE = 0.8
-SEED = 0  # of the bootstrap: the same runs always give the same intervals
 
 
 class Library:
@@ -88,6 +87,7 @@ class Cell:
     wanted: int
     steps: int | None
     paper: Number | None
+    counted: bool  # a count or a share
 
     @cached_property
     def summary(self) -> Number | None:
@@ -96,8 +96,11 @@ class Cell:
 
     @cached_property
     def interval(self) -> Interval | None:
-        """Interquartile mean with its bootstrap interval."""
-        return bootstrap([self.values], np.random.default_rng(SEED)) if self.values else None
+        """Interquartile mean with its 95% interval; counts and shares do not fall below 0."""
+        if not self.values:
+            return None
+        point, low, high = interval(self.values)
+        return Interval(point, max(low, 0.0) if self.counted and low is not None else low, high)
 
 
 @dataclass(frozen=True)
@@ -117,6 +120,7 @@ class Grid:
             len(group.specs),
             group.steps,
             self.artefact.paper.get((arm, robot, measure)),
+            MEASURES[measure].better < 0,
         )
 
     def value(self, run: Result, measure: str) -> float | None:

@@ -14,7 +14,7 @@ class Measure:
 
     heading: str
     value: Callable[[Result], float | None]
-    better: int = 0  # +1: higher is better, -1: lower, 0: neither
+    better: int = 0  # +1: higher is better, -1: lower (a count or a share), 0: neither
     form: str = "{:,.0f}"
 
 

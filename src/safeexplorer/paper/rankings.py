@@ -10,6 +10,7 @@ from safeexplorer.paper.artefact import ROBOT_LABELS
 from safeexplorer.paper.canvas import FAINT, legend_below, panels, paper_number
 from safeexplorer.paper.grid import Cell, Grid
 from safeexplorer.paper.palette import arm_colours
+from safeexplorer.paper.statistics import Interval
 
 
 def ranked(axis: Axes, grid: Grid, robot: str, measure: str) -> None:
@@ -26,9 +27,9 @@ def ranked(axis: Axes, grid: Grid, robot: str, measure: str) -> None:
         if cell.values:
             point, low, high = cell.interval
             ours = label == "SafeExplorer"
-            axis.plot(
-                [low, high], [y, y], color=colours[label], linewidth=2.2, solid_capstyle="butt", alpha=0.55
-            )
+            if low is not None:
+                bar = {"color": colours[label], "linewidth": 2.2, "solid_capstyle": "butt", "alpha": 0.55}
+                axis.plot([low, high], [y, y], **bar)
             axis.plot(point, y, "*" if ours else "o", color=colours[label], ms=9 if ours else 5)
         note = run_note(cell, measure)
         if note:
@@ -97,10 +98,10 @@ def draw_pareto(grid: Grid) -> Figure:
                 axis.plot(*theirs, "D", mfc="none", mec=colour, ms=4, mew=0.8)
             if reward.values and falls.values:
                 x, y = falls.interval, reward.interval
+                ours = label == "SafeExplorer"
                 axis.errorbar(
-                    x.point, y.point, xerr=[[x.point - x.low], [x.high - x.point]],
-                    yerr=[[y.point - y.low], [y.high - y.point]], color=colour, elinewidth=1,
-                    fmt="*" if label == "SafeExplorer" else "o", ms=10 if label == "SafeExplorer" else 5, label=label,
+                    x.point, y.point, xerr=reach(x), yerr=reach(y), color=colour, elinewidth=1,
+                    fmt="*" if ours else "o", ms=10 if ours else 5, label=label,
                 )  # fmt: skip
         axis.plot(
             [], [], "D", mfc="none", mec="#6b7280", ms=4, mew=0.8, linestyle="none", label="the paper's"
@@ -111,6 +112,13 @@ def draw_pareto(grid: Grid) -> Figure:
     axes[0, 0].set_ylabel("final reward")
     legend_below(figure, axes[0, 0], 6)
     return figure
+
+
+def reach(interval: Interval) -> list[list[float]] | None:
+    """Error bars: how far an interval goes down and up."""
+    if interval.low is None:
+        return None
+    return [[interval.point - interval.low], [interval.high - interval.point]]
 
 
 def draw_bars(grid: Grid) -> Figure:

@@ -77,13 +77,14 @@ def lay_out(grid: Grid) -> Sheet:
 def best_cells(
     columns: list[tuple[str, str, str]], rows: list[tuple[str, list[Cell]]]
 ) -> set[tuple[int, int]]:
-    """(row, column) of the best of each column that has a better side and two numbers to compare."""
+    """(row, column) of the best of each column that has a better side and two numbers; one run is no best."""
     best = set()
     for j, (_, _, measure) in enumerate(columns):
         sign = MEASURES[measure].better
         means = {i: sign * row[j].summary[0] for i, (_, row) in enumerate(rows) if row[j].summary}
         if sign and len(means) > 1:
-            best |= {(i, j) for i, value in means.items() if value == max(means.values())}
+            winners = {i for i, value in means.items() if value == max(means.values())}
+            best |= {(i, j) for i in winners if len(rows[i][1][j].values) > 1}
     return best
 
 
@@ -96,9 +97,7 @@ def cell_text(cell: Cell, measure: str, ranked: bool) -> str:
         return NOTHING if not cell.finished else f"none ended ({cell.finished}/{cell.wanted})"
     if ranked:
         point, low, high = cell.interval
-        text = form.format(point) + (
-            f" [{form.format(low)}, {form.format(high)}]" if len(cell.values) > 1 else ""
-        )
+        text = form.format(point) + ("" if low is None else f" [{form.format(low)}, {form.format(high)}]")
     else:
         text = number_text(cell.summary, form)
     if measure == "falls_to_success":
@@ -123,7 +122,7 @@ def has_paper(sheet: Sheet, row: int) -> bool:
 def caption_lines(sheet: Sheet) -> list[str]:
     artefact = sheet.grid.artefact
     legend = "Mean ± standard deviation over seeds (n - 1)" if not sheet.ranked else (
-        "Interquartile mean [95% bootstrap interval]"
+        "Interquartile mean [95% interval, from three runs on]"
     )  # fmt: skip
     marks = (
         "(n/N): n of N runs are there"

@@ -11,11 +11,11 @@ import numpy as np
 
 from safeexplorer.paper import ARTEFACTS
 from safeexplorer.paper.artefact import ROBOT_LABELS, Protocol
-from safeexplorer.paper.grid import SEED, Cell, Grid, Group, Library, gather
+from safeexplorer.paper.grid import Cell, Grid, Group, Library, gather
 from safeexplorer.paper.palette import arm_colours
 from safeexplorer.paper.series import envelope, on_grid, smooth
 from safeexplorer.paper.sheet import caption_lines, has_paper, lay_out
-from safeexplorer.paper.statistics import probability_of_improvement
+from safeexplorer.paper.statistics import improvement
 from safeexplorer.report.groups import METHOD_LABELS, group_runs
 from safeexplorer.runs.results import FAILED, Result
 from safeexplorer.runs.summary import tidy
@@ -109,8 +109,7 @@ def compare(grid: Grid, robot: str) -> dict[str, Any] | None:
     }
     if all(cell.values for cell in rewards):
         ours, theirs = (cell.values for cell in rewards)
-        chance = probability_of_improvement([ours], [theirs], np.random.default_rng(SEED))
-        found |= {"rewards": [cell.summary[0] for cell in rewards], "chance": chance.point}
+        found |= {"rewards": [cell.summary[0] for cell in rewards], "chance": improvement(ours, theirs)}
     return found
 
 
