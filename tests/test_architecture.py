@@ -38,10 +38,10 @@ LIBRARIES = {
     "optax": {"learning", "pretraining"},
     "mujoco": {"robots"},
     "matplotlib": {"paper", "pretraining"},
-    "torch": {"adapters", "commands"},
+    "torch": {"adapters", "runs"},
 }
 # Torch is never needed: an adapter that OmniSafe's users import themselves, and the peer that `bench train` may time.
-TORCH = {"adapters/omnisafe.py", "commands/bench_train.py"}
+TORCH = {"adapters/omnisafe.py", "runs/benchmark.py"}
 
 
 def modules() -> list[Path]:

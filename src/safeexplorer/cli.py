@@ -9,51 +9,31 @@ from collections.abc import Sequence
 from importlib import import_module
 from typing import NoReturn
 
+from safeexplorer.files.interruption import Stopped
 from safeexplorer.files.threads import use_one_thread
 
-# command -> (summary, "module:function"); the function gets the command's parser, adds arguments and sets `run`,
-# which takes the parsed arguments and returns the exit code. Only the chosen command's module is imported.
+# command -> (summary, module of `commands`), whose function `add_<command>` gets the command's parser, adds arguments
+# and sets `run`, which takes the parsed arguments and returns the exit code. Only the chosen module is imported.
 COMMANDS = {
-    "robots": ("list the robots", "safeexplorer.commands.robots:add_robots"),
-    "show": ("draw a robot: a picture or a few seconds of motion", "safeexplorer.commands.robots:add_show"),
-    "methods": ("list the methods", "safeexplorer.commands.train:add_methods"),
-    "train": ("train a policy on a robot", "safeexplorer.commands.train:add_train"),
-    "resume": ("continue an interrupted run, bit for bit", "safeexplorer.commands.train:add_resume"),
-    "evaluate": (
-        "a run's policy alone, without its recovery",
-        "safeexplorer.commands.evaluate:add_evaluate",
-    ),
-    "quickstart": (
-        "PPO and SafeExplorer side by side in two minutes",
-        "safeexplorer.commands.quickstart:add_quickstart",
-    ),
-    "verify": (
-        "check the paper's theory on exact small processes",
-        "safeexplorer.commands.verify:add_verify",
-    ),
-    "recovery": (
-        "train, select, grade, replay and list recovery policies",
-        "safeexplorer.commands.recovery:add_recovery_commands",
-    ),
-    "audit": (
-        "how a recovery acts, and what an update would make of it",
-        "safeexplorer.commands.audit:add_audit",
-    ),
-    "paper": ("list the paper's tables and figures", "safeexplorer.commands.paper:add_paper"),
-    "reproduce": ("launch the runs of a table or figure", "safeexplorer.commands.paper:add_reproduce"),
-    "render": (
-        "a table or figure of the paper from the runs that exist",
-        "safeexplorer.commands.paper:add_render",
-    ),
-    "collect": ("small result files from run folders", "safeexplorer.commands.paper:add_collect"),
-    "report": ("one offline page that compares runs", "safeexplorer.commands.report:add_report"),
-    "film": ("a run's policy, or one of its falls, as a film", "safeexplorer.commands.film:add_film"),
-    "export": ("a run's policy as an ONNX file", "safeexplorer.commands.export:add_export"),
-    "feasibility": (
-        "do the constrained methods keep to their limit",
-        "safeexplorer.commands.feasibility:add_feasibility",
-    ),
-    "bench": ("measure speed on this machine", "safeexplorer.commands.bench:add_bench"),
+    "robots": ("list the robots", "robots"),
+    "show": ("draw a robot: a picture or a few seconds of motion", "robots"),
+    "methods": ("list the methods", "train"),
+    "train": ("train a policy on a robot", "train"),
+    "resume": ("continue an interrupted run, bit for bit", "train"),
+    "evaluate": ("a run's policy alone, without its recovery", "evaluate"),
+    "quickstart": ("PPO and SafeExplorer side by side in two minutes", "quickstart"),
+    "verify": ("check the paper's theory on exact small processes", "verify"),
+    "recovery": ("train, select, grade, replay and list recovery policies", "recovery"),
+    "audit": ("how a recovery acts, and what an update would make of it", "audit"),
+    "paper": ("list the paper's tables and figures", "paper"),
+    "reproduce": ("launch the runs of a table or figure", "paper"),
+    "render": ("a table or figure of the paper from the runs that exist", "paper"),
+    "collect": ("small result files from run folders", "paper"),
+    "report": ("one offline page that compares runs", "report"),
+    "film": ("a run's policy, or one of its falls, as a film", "film"),
+    "export": ("a run's policy as an ONNX file", "export"),
+    "feasibility": ("do the constrained methods keep to their limit", "feasibility"),
+    "bench": ("measure speed on this machine", "bench"),
 }
 
 
@@ -66,22 +46,24 @@ class Parser(argparse.ArgumentParser):
 def build_parser(chosen: str | None) -> Parser:
     parser = Parser(prog="safeexplorer", description="Safe exploration with recovery interventions.")
     commands = parser.add_subparsers(dest="command", required=True, metavar="COMMAND")
-    for name, (summary, where) in COMMANDS.items():
+    for name, (summary, module) in COMMANDS.items():
         command = commands.add_parser(name, help=summary, description=summary[0].upper() + summary[1:] + ".")
         if name == chosen:
-            module, function = where.split(":")
-            getattr(import_module(module), function)(command)
+            getattr(import_module(f"safeexplorer.commands.{module}"), f"add_{name}")(command)
     return parser
 
 
 def main(argv: Sequence[str] | None = None) -> int:
-    """What a user can get wrong is a ValueError or an OSError: one line, exit code 2, no traceback."""
+    """What a user can get wrong is a ValueError or an OSError: one line, exit code 2, no traceback. Stopped: 130."""
     argv = sys.argv[1:] if argv is None else list(argv)
     use_one_thread()
     parser = build_parser(next((word for word in argv if not word.startswith("-")), None))
     args = parser.parse_args(argv)
     try:
         return args.run(args)
+    except Stopped as stopped:
+        print(stopped, file=sys.stderr)
+        return 130
     except BrokenPipeError:  # the reader, `head` for one, has seen enough
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         return 0

@@ -5,9 +5,9 @@ import json
 import pytest
 
 from safeexplorer.cli import main
-from safeexplorer.commands import bench_train
 from safeexplorer.files.interruption import Stopped
 from safeexplorer.robots.physics import RawLoop
+from safeexplorer.runs import benchmark
 from safeexplorer.runs.settings import Settings
 from safeexplorer.runs.training import train
 
@@ -48,7 +48,7 @@ def test_a_run_is_timed_from_where_it_stands_and_left_alone(capsys, stopped_run)
 
 def test_the_raw_loop_of_a_training_does_the_same_physics(stopped_run, tmp_path, monkeypatch):
     """It ends every update in the same states, resets included, so that the ratio compares like with like."""
-    seconds, resets, run = RawLoop.seconds, [], bench_train.open_copy(stopped_run, tmp_path, 5)
+    seconds, resets, run = RawLoop.seconds, [], benchmark.open_copy(stopped_run, tmp_path, 5)
 
     def checking(raw, before, actions, starts):
         taken = seconds(raw, before, actions, starts)
@@ -58,7 +58,7 @@ def test_the_raw_loop_of_a_training_does_the_same_physics(stopped_run, tmp_path,
         return taken
 
     monkeypatch.setattr(RawLoop, "seconds", checking)
-    bench_train.bench_training(run, 5)
+    benchmark.bench_training(run, 5)
     assert len(resets) == 5 and sum(resets) > 0
 
 
@@ -72,8 +72,8 @@ def test_a_table_shows_each_run_that_was_timed(capsys, monkeypatch):
         speeds = {"steps_per_second": 4000.0, "raw_steps_per_second": 5000.0, "ratio": 0.8}
         return {"robot": run.settings.robot, "method": run.settings.method, **numbers, **speeds}
 
-    monkeypatch.setattr(bench_train, "bench_training", bench_training)
-    monkeypatch.setattr(bench_train, "peer_speed", lambda name: 1000.0)
+    monkeypatch.setattr(benchmark, "bench_training", bench_training)
+    monkeypatch.setattr(benchmark, "peer_speed", lambda name: 1000.0)
     assert main(["bench", "train", "--robot", "ant", "--method", "ppo", "masked", "--updates", "7"]) == 0
     out = capsys.readouterr().out
     assert timed == [("ant", "ppo", 7), ("ant", "masked", 7)]

@@ -8,8 +8,8 @@ import pytest
 
 from safeexplorer import robots
 from safeexplorer.cli import COMMANDS, main
-from safeexplorer.commands import bench_sim as bench
 from safeexplorer.robots import ROBOTS
+from safeexplorer.robots import benchmark as bench
 from safeexplorer.robots.physics import RawLoop
 
 

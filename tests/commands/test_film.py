@@ -9,9 +9,11 @@ import numpy as np
 import pytest
 
 from safeexplorer.cli import main
-from safeexplorer.commands.film import INSIDE, OUTSIDE, play, read_fall
 from safeexplorer.recovery import CheckedRecovery
-from safeexplorer.runs.settings import Settings, stored_settings
+from safeexplorer.robots.films import INSIDE, OUTSIDE
+from safeexplorer.runs.film import play, read_fall
+from safeexplorer.runs.policies import open_policy
+from safeexplorer.runs.settings import Settings
 from safeexplorer.runs.training import train
 
 SMALL = {
@@ -46,7 +48,7 @@ def test_a_sampled_recovery_is_sampled_in_the_film_too(tmp_path, monkeypatch):
     settings = Settings(robot="half_cheetah", sampled_recovery=True, **SMALL | {"max_radius": 0.1})
     train(settings, tmp_path)
     monkeypatch.delattr(CheckedRecovery, "act")  # its mean
-    steps = play(tmp_path, settings.resolved(), 40, Namespace(seed=0, recovery="on", noise=True))
+    steps = play(open_policy(tmp_path), seconds=2.0, noisy=True).steps
     assert any(step.recovering for step in steps)
 
 
@@ -62,8 +64,7 @@ def test_an_mp4_lies_in_the_run_folder_by_default(run):
 
 
 def test_the_black_box_of_a_fall_plays(run, tmp_path):
-    settings = stored_settings(run)
-    steps, rate = read_fall(run, settings, 1)
+    steps, rate, *_ = read_fall(run, 1)
     assert rate == 20 and 1 <= len(steps) <= 2 * rate and steps[-1].radius is not None
     path = tmp_path / "fall.gif"
     assert main(["film", str(run), "--fall", "1", "--out", str(path), "--size", "256x192"]) == 0
@@ -72,7 +73,7 @@ def test_the_black_box_of_a_fall_plays(run, tmp_path):
 
 def test_falls_of_a_method_without_a_region_have_no_radius(tmp_path):
     train(Settings(robot="half_cheetah", method="ppo", **SMALL), tmp_path)
-    steps, _ = read_fall(tmp_path, stored_settings(tmp_path), 1)
+    steps = read_fall(tmp_path, 1).steps
     assert steps[0].radius is None
 
 

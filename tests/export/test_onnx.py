@@ -17,8 +17,8 @@ from safeexplorer.cli import main
 from safeexplorer.export import onnx as deploy
 from safeexplorer.export.onnx import ExportError, export_onnx
 from safeexplorer.learning.networks import init_actor_critic, init_mlp
-from safeexplorer.runs.policies import load_policy
-from safeexplorer.runs.settings import Settings, stored_settings
+from safeexplorer.runs.policies import open_policy
+from safeexplorer.runs.settings import Settings
 from safeexplorer.runs.training import open_run
 
 LOW, HIGH = np.array([-1.0, -0.2, 0.1], np.float32), np.array([1.0, 0.3, 2.0], np.float32)
@@ -251,7 +251,7 @@ def test_export_writes_the_policy_of_a_run_with_the_radius_it_reached(folder, tm
     assert expected.items() <= facts.items() and facts["radius"] == str(printed["radius"])
     observation = np.random.default_rng(0).standard_normal((4, 17)).astype(np.float32)
     outputs = run(path, observation=observation, distance=np.array([0.0, 0.7, 0.8, np.nan], np.float32))
-    params, _ = load_policy(folder, stored_settings(folder))
+    params = open_policy(folder).params
     expected = np.clip(actor_by_hand(params, observation), -1, 1)
     np.testing.assert_allclose(outputs["action"], expected, atol=1e-5)
     assert outputs["recovery_should_act"].tolist() == [False, False, True, True]
@@ -273,7 +273,7 @@ def test_a_policy_that_normalises_its_observations_is_exported_with_them(tmp_pat
     assert main(["export", str(folder), "--out", str(path), "--gate"]) == 2
     assert "--gate: the run has no safe region (ppo_lagrangian); give --radius R" in capsys.readouterr().err
     assert main(["export", str(folder), "--out", str(path)]) == 0
-    params, _ = load_policy(folder, stored_settings(folder))
+    params = open_policy(folder).params
     assert "normaliser" in params
     observation = 5 * np.random.default_rng(0).standard_normal((20, 17)).astype(np.float32)
     expected = np.clip(actor_by_hand(params, observation), -1, 1)

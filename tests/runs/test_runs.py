@@ -88,7 +88,8 @@ def test_train_says_what_has_no_effect_before_it_starts(capsys, monkeypatch, tmp
 
     monkeypatch.setattr(train_commands, "train", stop)
     settings = Settings(robot="ant", method="ppo", lambda_compat=0.5, max_radius=0.3).resolved()
-    assert train_commands.run(settings, tmp_path) == 130
+    with pytest.raises(Stopped, match=r"stopped\. Continue with: safeexplorer resume"):
+        train_commands.run(settings, tmp_path)
     assert "no effect on this run of ppo: --lambda-compat, --max-radius\n" in capsys.readouterr().err
 
 

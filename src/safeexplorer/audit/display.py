@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from rich.console import Console
 from rich.table import Table
 
 from safeexplorer.audit.findings import Audit
@@ -15,22 +14,17 @@ MEANING = {
 }
 
 
-def show(result: Audit, console: Console) -> None:
-    """Tables for people."""
-    for note in result.notes:
-        console.print(note, highlight=False, soft_wrap=True)
-    console.print(facts_table(result))
-    if result.gradients is not None:
-        console.print(gradient_table(result))
-    for what, why in result.missing.items():
-        console.print(f"{what}: not measured; {why}", highlight=False, soft_wrap=True)
+def tables(result: Audit) -> list[Table | str]:
+    """For people."""
+    gradients = [] if result.gradients is None else [gradient_table(result)]
+    missing = [f"{what}: not measured; {why}" for what, why in result.missing.items()]
     if not result.suggestions:
-        console.print("Nothing stands out: keep the settings.", highlight=False)
-        return
-    table = Table("what was found", "setting", "because", title="Suggestions", show_lines=True)
-    for suggestion in result.suggestions:
-        table.add_row(suggestion.rule, suggestion.setting, suggestion.reason)
-    console.print(table)
+        suggestions = "Nothing stands out: keep the settings."
+    else:
+        suggestions = Table("what was found", "setting", "because", title="Suggestions", show_lines=True)
+        for suggestion in result.suggestions:
+            suggestions.add_row(suggestion.rule, suggestion.setting, suggestion.reason)
+    return [*result.notes, facts_table(result), *gradients, *missing, suggestions]
 
 
 def facts_table(result: Audit) -> Table:

@@ -6,14 +6,10 @@ import argparse
 import json
 from pathlib import Path
 
-from rich.console import Console
-
 from safeexplorer import robots
-from safeexplorer.acting.interventions import SafeRegion
+from safeexplorer.commands.options import add_json, emit
 from safeexplorer.export.onnx import export_onnx
-from safeexplorer.runs.policies import load_policy
-from safeexplorer.runs.settings import Settings, stored_settings
-from safeexplorer.runs.world import make_intervention
+from safeexplorer.runs.policies import open_policy
 
 
 def add_export(parser: argparse.ArgumentParser) -> None:
@@ -32,7 +28,7 @@ def add_export(parser: argparse.ArgumentParser) -> None:
         "that the run had reached",
     )
     parser.add_argument("--radius", type=float, metavar="R", help="a gate at this radius instead")
-    parser.add_argument("--json", action="store_true", help="print JSON instead of a line")
+    add_json(parser)
     parser.set_defaults(run=export_command)
 
 
@@ -40,36 +36,23 @@ def export_command(args: argparse.Namespace) -> int:
     """Export, and say what is in the file and how well it agrees."""
     if args.out.suffix.lower() != ".onnx":
         raise ValueError(f"--out must end in .onnx, got {str(args.out)!r}")
-    settings = stored_settings(args.folder)
-    params, update = load_policy(args.folder, settings)
-    radius = args.radius if args.radius is not None or not args.gate else reached_radius(settings, update)
-    world = robots.make(settings.robot, 1)
+    policy = open_policy(args.folder)
+    radius = args.radius
+    if args.gate and radius is None:
+        radius = policy.radius
+        if radius is None:
+            raise ValueError(
+                f"--gate: the run has no safe region ({policy.settings.method}); give --radius R"
+            )
+    world = robots.make(policy.settings.robot, 1)
     space = world.single_action_space
     world.close()
-    facts = {
-        "robot": settings.robot,
-        "method": settings.method,
-        "seed": settings.seed,
-        "steps": update * settings.batch_size,
-        "commit": json.loads((args.folder / "run.json").read_text())["provenance"]["commit"] or "",
-    }
-    result = export_onnx(args.out, params, space, region=radius, metadata=facts)
-    if args.json:
-        print(json.dumps(result | facts | {"radius": radius}, indent=1))
-        return 0
+    commit = json.loads((args.folder / "run.json").read_text())["provenance"]["commit"]
+    facts = policy.facts | {"commit": commit or ""}
+    result = export_onnx(args.out, policy.params, space, region=radius, metadata=facts)
     gate = "no gate" if radius is None else f"gate at distance {radius:.6g}"
-    Console().print(
-        f"{args.out}: {settings.robot}, {settings.method}, seed {settings.seed}, {facts['steps']:,} steps; {gate}; "
-        f"largest error {result['max_error']:.1e} of the action scale on {result['checked']} observations",
-        highlight=False,
-        soft_wrap=True,
+    text = (
+        f"{args.out}: {facts['robot']}, {facts['method']}, seed {facts['seed']}, {facts['steps']:,} steps; {gate}; "
+        f"largest error {result['max_error']:.1e} of the action scale on {result['checked']} observations"
     )
-    return 0
-
-
-def reached_radius(settings: Settings, update: int) -> float:
-    """d of the last update that the policy learned from."""
-    intervention = make_intervention(settings)
-    if not isinstance(intervention, SafeRegion):
-        raise ValueError(f"--gate: the run has no safe region ({settings.method}); give --radius R")
-    return float(intervention.radius(settings.progress(update)))
+    return emit(args, result | facts | {"radius": radius}, text)

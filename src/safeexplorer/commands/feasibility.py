@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 import argparse
-import json
 from collections.abc import Iterable
 from pathlib import Path
 from typing import Any
 
-from rich.console import Console
 from rich.table import Table
 
+from safeexplorer.commands.options import add_json, emit
 from safeexplorer.learning.methods import CONSTRAINED
 from safeexplorer.paper.measures import MEASURES
 from safeexplorer.paper.sheet import number_text
@@ -31,17 +30,13 @@ def add_feasibility(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "runs", nargs="+", type=Path, metavar="RUN", help="run folders or result files of constrained methods"
     )
-    parser.add_argument("--json", action="store_true", help="print JSON instead of a table")
+    add_json(parser)
     parser.set_defaults(run=feasibility_command)
 
 
 def feasibility_command(args: argparse.Namespace) -> int:
     rows = feasibility(load_results(args.runs))
-    if args.json:
-        print(json.dumps(rows, indent=1))
-    else:
-        Console().print(as_table(rows))
-    return 0
+    return emit(args, rows, as_table(rows))
 
 
 def feasibility(runs: Iterable[Result]) -> list[dict[str, Any]]:

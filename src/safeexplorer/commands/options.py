@@ -14,7 +14,10 @@ from safeexplorer.files.fields import kind_of
 
 
 def add_settings(
-    parser: argparse.ArgumentParser, record: type, describe_default: Callable[[Field], Any], leave_out: str
+    parser: argparse.ArgumentParser,
+    record: type,
+    describe_default: Callable[[Field], Any],
+    leave_out: str = "",
 ) -> None:
     """An option for each setting of `record`, but for the one that is named in words; unsaid, it is absent."""
     for f in fields(record):
@@ -49,7 +52,7 @@ def add_json(parser: argparse.ArgumentParser) -> None:
 
 
 def emit(args: argparse.Namespace, values: Any, *shown: RenderableType) -> int:
-    """JSON for programs, or tables and sentences for people. The exit code of a command that worked."""
+    """The result of a command: JSON for programs, or tables and sentences for people. The exit code 0."""
     if args.json:
         print(json.dumps(values, indent=1, allow_nan=False))
     else:
@@ -58,6 +61,11 @@ def emit(args: argparse.Namespace, values: Any, *shown: RenderableType) -> int:
 
 
 def say(*shown: RenderableType, to: Console | None = None) -> None:
-    """For people: tables, or sentences as they are, unbroken."""
+    """Tables; and sentences as they are, unbroken."""
     for each in shown:
         (to or Console()).print(each, highlight=False, markup=False, soft_wrap=isinstance(each, str))
+
+
+def tell(*shown: RenderableType) -> None:
+    """What a command says beside its result, for people."""
+    say(*shown, to=Console(stderr=True))

@@ -3,16 +3,14 @@
 from __future__ import annotations
 
 import argparse
-import json
 import os
 from pathlib import Path
 
 from rich.console import Console
 from rich.table import Table
 
-from safeexplorer.campaigns import ENGINES, Campaign, Job, make_engine, make_jobs
-from safeexplorer.campaigns.overview import Overview
-from safeexplorer.files.interruption import Stopped
+from safeexplorer.campaigns import ENGINES, Job, make_jobs, run_jobs
+from safeexplorer.commands.options import add_json, emit, tell
 from safeexplorer.files.writing import write_text
 from safeexplorer.paper import ARTEFACTS, GROUPS, get_artefacts
 from safeexplorer.paper.artefact import ALL, Protocol
@@ -30,7 +28,7 @@ def add_paper(parser: argparse.ArgumentParser) -> None:
     """`paper`."""
     add_protocol(parser)
     add_sources(parser)
-    parser.add_argument("--json", action="store_true", help="print as JSON")
+    add_json(parser)
     parser.set_defaults(run=paper_command)
 
 
@@ -141,63 +139,45 @@ def paper_command(args: argparse.Namespace) -> int:
              "runs": len(specs), "core_hours_left": round(core_hours(left.values(), library), 1)}
         )  # fmt: skip
     everything = {"runs_left": len(total), "core_hours_left": round(core_hours(total.values(), library), 1)}
-    if args.json:
-        print(json.dumps({"artefacts": rows, "all": everything}, indent=1))
-        return 0
     table = Table("name", "kind", "what it shows", "runs done", "core-hours left")
     for row in rows:
         hours = f"{row['core_hours_left']:,.1f}"
         table.add_row(row["name"], row["kind"], row["title"], f"{row['done']} of {row['runs']}", hours)
-    Console().print(table)
-    Console().print(
+    text = (
         f"All together, shared runs counted once: {everything['runs_left']} runs and "
-        f"{everything['core_hours_left']:,.1f} core-hours left. Start with: safeexplorer reproduce NAME",
-        highlight=False,
+        f"{everything['core_hours_left']:,.1f} core-hours left. Start with: safeexplorer reproduce NAME"
     )
-    return 0
+    return emit(args, {"artefacts": rows, "all": everything}, table, text)
 
 
 def reproduce_command(args: argparse.Namespace) -> int:
     """Launch the runs that are missing; the same command after any accident goes on."""
-    console = Console(stderr=True)
     artefacts, protocol = get_artefacts(args.names), protocol_from(args)
     robots = tuple(args.robot) if args.robot else None
     specs = {spec.key: spec for artefact in artefacts for spec in artefact.specs(protocol, robots)}
     if not specs:
         raise ValueError(f"{', '.join(args.names)} has no runs on {', '.join(args.robot or ALL)}")
     jobs = make_jobs(specs.values(), args.runs)
-    try:
-        with Overview(console) as overview:
-            Campaign(jobs, make_engine(args.engine, args.workers, args.ray_address), overview).run()
-    except Stopped as stopped:
-        console.print(str(stopped), highlight=False)
-        return 130
+    failed = run_jobs(jobs, args.engine, args.workers, args.ray_address)
     replayed = [artefact for artefact in artefacts if artefact.needs == "replay"]
-    replay_missing({s.key for a in replayed for s in a.specs(protocol, robots)}, jobs, console)
-    return say_how_it_went(jobs, args, console)
+    replay_missing({s.key for a in replayed for s in a.specs(protocol, robots)}, jobs)
+    return say_how_it_went(jobs, failed, args)
 
 
-def replay_missing(keys: set[str], jobs: list[Job], console: Console) -> None:
+def replay_missing(keys: set[str], jobs: list[Job]) -> None:
     """The operational grade of the recoveries, where an artefact asks for it."""
     from safeexplorer.runs.replay import replay_run
 
     for job in jobs:
         if job.spec.key in keys and job.state == "finished" and not (job.folder / "replay.json").is_file():
-            result = replay_run(job.folder)
-            console.print(f"{job.spec.label}: {result['exits']:,} exits replayed", highlight=False)
+            tell(f"{job.spec.label}: {replay_run(job.folder)['exits']:,} exits replayed")
 
 
-def say_how_it_went(jobs: list[Job], args: argparse.Namespace, console: Console) -> int:
-    failed = [job for job in jobs if job.state == "failed"]
-    console.print(f"{len(jobs) - len(failed)} of {len(jobs)} runs are done, in {args.runs}", highlight=False)
-    for job in failed:
-        console.print(
-            f"  failed: {job.spec.label}: {job.error}", highlight=False, markup=False, soft_wrap=True
-        )
+def say_how_it_went(jobs: list[Job], failed: list[Job], args: argparse.Namespace) -> int:
+    tell(f"{len(jobs) - len(failed)} of {len(jobs)} runs are done, in {args.runs}")
+    tell(*(f"  failed: {job.spec.label}: {job.error}" for job in failed))
     words = " ".join(args.names) + (" --smoke" if args.smoke else "")
-    console.print(
-        f"Look at it with: safeexplorer render {words} --runs {args.runs}", highlight=False, soft_wrap=True
-    )
+    tell(f"Look at it with: safeexplorer render {words} --runs {args.runs}")
     return 1 if failed else 0
 
 
@@ -214,10 +194,7 @@ def render_command(args: argparse.Namespace) -> int:
         if artefact.kind == "figure":
             from safeexplorer.paper.drawing import draw
 
-            written = draw(grid, args.figures)
-            Console(stderr=True).print(
-                f"drawn: {', '.join(map(str, written))}", highlight=False, soft_wrap=True
-            )
+            tell(f"drawn: {', '.join(map(str, draw(grid, args.figures)))}")
         if args.format:
             print(FORMATS[args.format](sheet), end="")
             continue
@@ -250,16 +227,15 @@ def render_into(args: argparse.Namespace) -> int:
 
 def collect_command(args: argparse.Namespace) -> int:
     """Write a small result file for every run."""
-    console = Console(stderr=True)
     written = 0
     for folder in sorted(path for path in set(expand(args.runs)) if path.is_dir()):
         result = collect_run(folder)
         if not result.finished and not args.unfinished:
-            console.print(f"{folder}: {result.status}, left out", highlight=False, markup=False)
+            tell(f"{folder}: {result.status}, left out")
             continue
         path = write_result(result, args.out)
         written += 1
-        console.print(f"{path}: {path.stat().st_size / 1024:.0f} kB", highlight=False, markup=False)
+        tell(f"{path}: {path.stat().st_size / 1024:.0f} kB")
     if not written:
         raise ValueError(f"no finished run in {', '.join(map(str, args.runs))}")
     return 0

@@ -6,13 +6,10 @@ import argparse
 import json
 from dataclasses import Field
 from pathlib import Path
-from typing import Any
 
-from rich.console import Console
 from rich.table import Table
 
-from safeexplorer.commands.options import add_settings, chosen
-from safeexplorer.files.interruption import Stopped
+from safeexplorer.commands.options import add_json, add_settings, chosen, emit, tell
 from safeexplorer.files.writing import write_json
 from safeexplorer.pretraining.display import PretrainingDisplay, grade_table, plot_grades
 from safeexplorer.pretraining.grading import Share, grade
@@ -24,7 +21,7 @@ from safeexplorer.robots import ROBOTS, get_robot
 from safeexplorer.runs.replay import replay, replay_run
 
 
-def add_recovery_commands(parser: argparse.ArgumentParser) -> None:
+def add_recovery(parser: argparse.ArgumentParser) -> None:
     """The subcommands; each parser carries its function as `run`."""
     commands = parser.add_subparsers(required=True, metavar="COMMAND")
     add_train(
@@ -38,7 +35,7 @@ def add_recovery_commands(parser: argparse.ArgumentParser) -> None:
         commands.add_parser("replay", help="the recovery from every first exit that a training run logged")
     )
     listing = commands.add_parser("list", help="the recoveries that have a name")
-    listing.add_argument("--json", action="store_true", help="print the full provenance as JSON")
+    add_json(listing)
     listing.set_defaults(run=list_command)
 
 
@@ -73,7 +70,7 @@ def add_select(parser: argparse.ArgumentParser) -> None:
 def add_grade(parser: argparse.ArgumentParser) -> None:
     add_robot(parser)
     parser.add_argument("--recovery", nargs="+", metavar="NAME", help="names or files (default: all known)")
-    parser.add_argument("--json", action="store_true", help="print JSON instead of a table")
+    add_json(parser)
     parser.add_argument("--plot", type=Path, help="draw re-entry against the radius into this file")
     parser.add_argument("--out", type=Path, help="write the JSON to this file too")
     parser.add_argument("--seed", type=int, default=0, help="seed of the resets (default: 0)")
@@ -86,7 +83,7 @@ def add_replay(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--recovery", nargs="+", metavar="NAME", help="names or files (default: the run's own)"
     )
-    parser.add_argument("--json", action="store_true", help="print JSON instead of a table")
+    add_json(parser)
     parser.add_argument("--threads", type=int, default=1, help="threads for the simulation (default: 1)")
     parser.set_defaults(run=replay_command)
 
@@ -102,26 +99,18 @@ def add_grading(parser: argparse.ArgumentParser) -> None:
 
 def train_command(args: argparse.Namespace) -> int:
     """Pre-train; the same command on an unfinished run continues it."""
-    console = Console(stderr=True)
     settings = recovery_settings(**chosen(args, RecoverySettings))
     name = f"recovery-{settings.robot}-{settings.flavour}-seed{settings.seed}"
     folder = args.out or Path("runs") / name
     limits = {name: getattr(args, name) for name in ("threads", "checkpoint_every", "max_seconds")}
-    try:
-        with PretrainingDisplay(name, settings.steps, console) as watch:
-            trainer = train_recovery(settings, folder, watch=watch, **limits)
-    except Stopped as stopped:
-        console.print(f"{stopped}; the same command continues it", highlight=False)
-        return 130
-    console.print(
-        f"{trainer.falls:,} falls in {trainer.steps:,} steps; snapshots in {folder}", highlight=False
-    )
+    with PretrainingDisplay(name, settings.steps) as watch:
+        trainer = train_recovery(settings, folder, watch=watch, **limits)
+    tell(f"{trainer.falls:,} falls in {trainer.steps:,} steps; snapshots in {folder}")
     return 0
 
 
 def select_command(args: argparse.Namespace) -> int:
     """Grade every snapshot, print how they did, write the chosen one with its full grade."""
-    console = Console(stderr=True)
     result = select(
         args.folder,
         args.out,
@@ -129,10 +118,9 @@ def select_command(args: argparse.Namespace) -> int:
         resets=(args.trial_resets, args.resets),
         threads=args.threads,
         commit=args.commit,
-        say=lambda line: console.print(line, highlight=False),
+        say=tell,
     )
-    console.print(grade_table([result["grade"]]))
-    console.print(f"{args.out}: snapshot at {result['environment_steps']:,} steps", highlight=False)
+    tell(grade_table([result["grade"]]), f"{args.out}: snapshot at {result['environment_steps']:,} steps")
     return 0
 
 
@@ -146,8 +134,7 @@ def grade_command(args: argparse.Namespace) -> int:
         write_json(args.out, grades)
     if args.plot:
         plot_grades(grades, args.plot)
-    show(grades, grade_table(grades), args.json)
-    return 0
+    return emit(args, grades, grade_table(grades))
 
 
 def replay_command(args: argparse.Namespace) -> int:
@@ -162,8 +149,7 @@ def replay_command(args: argparse.Namespace) -> int:
         shares = [str(Share(**result[key])) for key in ("survived", "reentered")]
         steps = "-" if result["median_steps"] is None else f"{result['median_steps']:g}"
         table.add_row(result["recovery"], f"{result['exits']:,}", *shares, steps)
-    show(results, table, args.json)
-    return 0
+    return emit(args, results, table)
 
 
 def list_command(args: argparse.Namespace) -> int:
@@ -178,13 +164,4 @@ def list_command(args: argparse.Namespace) -> int:
             row = [f"{fact['environment_steps']:,} steps", f"{fact['falls']:,}", str(survived)]
             row.append(shipped()[name]["sha256"][:12])
         table.add_row(robot, name, *row)
-    show({robot: {n: facts.get(n) for n in names} for robot, names in known.items()}, table, args.json)
-    return 0
-
-
-def show(data: Any, table: Table, as_json: bool) -> None:
-    """JSON for programs, a table for people."""
-    if as_json:
-        print(json.dumps(data, indent=1))
-    else:
-        Console().print(table)
+    return emit(args, {robot: {n: facts.get(n) for n in names} for robot, names in known.items()}, table)

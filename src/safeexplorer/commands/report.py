@@ -5,8 +5,7 @@ from __future__ import annotations
 import argparse
 from pathlib import Path
 
-from rich.console import Console
-
+from safeexplorer.commands.options import tell
 from safeexplorer.paper import ARTEFACTS
 from safeexplorer.paper.artefact import Protocol
 from safeexplorer.paper.grid import Library, gather
@@ -31,24 +30,22 @@ def add_report(parser: argparse.ArgumentParser) -> None:
 
 def report_command(args: argparse.Namespace) -> int:
     """Write the page, and the figures if asked to."""
-    console = Console(stderr=True)
     results = load_results(args.runs)
     if not results:
         raise ValueError(f"no run in {', '.join(map(str, args.runs))}")
     write_page(results, args.out, args.title)
     size = args.out.stat().st_size / 1024
-    console.print(f"{args.out}: {len(results)} runs, {size:,.0f} kB", highlight=False, soft_wrap=True)
+    tell(f"{args.out}: {len(results)} runs, {size:,.0f} kB")
     if args.figures:
-        draw_figures(Library(results), args.figures, console)
+        draw_figures(Library(results), args.figures)
     return 0
 
 
-def draw_figures(library: Library, folder: Path, console: Console) -> None:
+def draw_figures(library: Library, folder: Path) -> None:
     """Every figure for which there is a run."""
     from safeexplorer.paper.drawing import draw
 
     for artefact in ARTEFACTS.values():
         grid = gather(artefact, library, Protocol())
         if artefact.kind == "figure" and any(group.finished for group in grid.groups.values()):
-            paths = draw(grid, folder)
-            console.print(f"drawn: {', '.join(map(str, paths))}", highlight=False, soft_wrap=True)
+            tell(f"drawn: {', '.join(map(str, draw(grid, folder)))}")

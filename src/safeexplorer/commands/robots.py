@@ -3,23 +3,14 @@
 from __future__ import annotations
 
 import argparse
-import json
-import warnings
-from collections.abc import Iterator
 from pathlib import Path
-from typing import Any
 
-import numpy as np
-from rich.console import Console
 from rich.table import Table
 
-from safeexplorer.files.extras import load
+from safeexplorer.commands.options import add_json, emit, say
 from safeexplorer.robots import ROBOTS, make
-from safeexplorer.robots.simulation import Simulation
+from safeexplorer.robots.films import MOTION, POLICIES, STILLS, film_robot, motion
 
-POLICIES = ("hold", "random", "zero")
-STILLS, MOTION = (".png", ".jpg"), (".mp4", ".gif")
-MAX_FPS = 30
 DESCRIPTION = {  # line of the table of robots -> how it is written
     "Gymnasium id": lambda row: row["env_id"].replace("/", "/\n"),
     "observation, action": lambda row: f"{row['observation']}, {row['action']}",
@@ -33,7 +24,7 @@ DESCRIPTION = {  # line of the table of robots -> how it is written
 
 
 def add_robots(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument("--json", action="store_true", help="print JSON instead of a table")
+    add_json(parser)
     parser.set_defaults(run=robots_command)
 
 
@@ -55,14 +46,10 @@ def robots_command(args: argparse.Namespace) -> int:
         }
         for robot in ROBOTS.values()
     ]
-    if args.json:
-        print(json.dumps(rows, indent=1))
-        return 0
     table = Table("", *(row["robot"] for row in rows), title="Robots", show_lines=True)
     for heading, describe in DESCRIPTION.items():
         table.add_row(heading, *(describe(row) for row in rows))
-    Console().print(table)
-    return 0
+    return emit(args, rows, table)
 
 
 def add_show(parser: argparse.ArgumentParser) -> None:
@@ -87,56 +74,15 @@ def show_command(args: argparse.Namespace) -> int:
     kind = args.out.suffix.lower()
     if kind not in STILLS + MOTION:
         raise ValueError(f"--out must end in {', '.join(STILLS + MOTION)}, got {str(args.out)!r}")
-    width, height = picture_size(args.size or ("640x480" if kind in MOTION else "960x720"))
+    size = picture_size(args.size or ("640x480" if kind in MOTION else "960x720"))
     seconds = args.seconds if args.seconds is not None else (4.0 if kind in MOTION else 0.5)
     if not 0 <= seconds < float("inf"):
         raise ValueError(f"--seconds must be a finite number >= 0, got {seconds}")
     simulation = make(args.robot, 1, flavour=args.flavour)
-    painter = simulation.robot.painter(width, height)
-    step_rate = simulation.metadata["render_fps"]
-    stride = -(-step_rate // MAX_FPS)  # steps per frame
-    poses = motion(simulation, args.policy, round(seconds * step_rate), args.seed)
-    if kind in MOTION:
-        frames = [painter.draw(pose) for pose in poses[::stride]]
-        write_motion(args.out, frames, step_rate / stride)
-    else:
-        write_image(args.out, painter.draw(poses[-1]))
-    painter.close()
-    Console().print(f"{args.out}: {args.robot}, {args.policy}, {seconds:g} s", highlight=False)
+    count = round(seconds * simulation.metadata["render_fps"])
+    film_robot(args.out, simulation, motion(simulation, args.policy, count, args.seed), size)
+    say(f"{args.out}: {args.robot}, {args.policy}, {seconds:g} s")
     return 0
-
-
-def write_motion(path: Path, frames: list[np.ndarray], rate: float) -> None:
-    """Frames as a film, `rate` of them per second."""
-    gif = path.suffix.lower() == ".gif"
-    options = {"duration": 1000 / rate, "loop": 0} if gif else {"fps": rate, "codec": "libx264"}
-    with warnings.catch_warnings():
-        # The encoder is a process of its own: forked and replaced at once, which JAX cannot know.
-        warnings.filterwarnings("ignore", "os.fork", RuntimeWarning)
-        write_image(path, frames, **options)
-
-
-def write_image(path: Path, pixels: np.ndarray | list[np.ndarray], **options: Any) -> None:
-    load("imageio.v3", "robots", f"{path.suffix} files").imwrite(path, pixels, **options)
-
-
-def motion(simulation: Simulation, policy: str, steps: int, seed: int) -> list[np.ndarray]:
-    """qpos before each step and after the last."""
-    simulation.reset(seed=seed)
-    poses = [simulation.now.qpos[0].copy()]
-    for _, action in zip(range(steps), actions(simulation, policy, seed), strict=False):
-        simulation.step(action)
-        poses.append(simulation.now.qpos[0].copy())
-    return poses
-
-
-def actions(simulation: Simulation, policy: str, seed: int) -> Iterator[np.ndarray]:
-    """hold: the nominal pose; zero: zeros; random: uniform over the action space."""
-    space = simulation.action_space
-    space.seed(seed)
-    hold = np.tile(simulation.robot.hold_action(), (simulation.num_envs, 1))
-    while True:
-        yield {"hold": hold, "zero": 0 * hold, "random": space.sample()}[policy]
 
 
 def picture_size(text: str) -> tuple[int, int]:

@@ -9,10 +9,9 @@ from dataclasses import Field
 from pathlib import Path
 from typing import Any
 
-from rich.console import Console
 from rich.table import Table
 
-from safeexplorer.commands.options import add_settings, chosen, option
+from safeexplorer.commands.options import add_json, add_settings, chosen, emit, option, tell
 from safeexplorer.files.fields import difference
 from safeexplorer.files.interruption import Stopped
 from safeexplorer.learning.methods import CONSTRAINED, METHODS, Method
@@ -53,7 +52,7 @@ def add_track(parser: argparse.ArgumentParser) -> None:
 
 def add_methods(parser: argparse.ArgumentParser) -> None:
     """`methods`."""
-    parser.add_argument("--json", action="store_true", help="print as JSON")
+    add_json(parser)
     parser.set_defaults(run=methods_command)
 
 
@@ -90,27 +89,11 @@ def resume_command(args: argparse.Namespace) -> int:
 
 def run(settings: Settings, folder: Path, track: Sequence[str] = ()) -> int:
     """Train with a live display, then say how it went and where it lies."""
-    console = Console(stderr=True)
-    label = f"{settings.robot} {settings.method} seed {settings.seed}"
-    left_over = settings.steps - settings.updates * settings.batch_size
-    if left_over:
-        whole = settings.updates * settings.batch_size
-        console.print(
-            f"{settings.steps:,} steps are {settings.updates:,} updates of {settings.batch_size:,}: "
-            f"{whole:,} steps are run, {left_over:,} left over are not",
-            highlight=False,
-            soft_wrap=True,
-        )
-    ignored = without_effect(settings)
-    if ignored:
-        console.print(
-            f"no effect on this run of {settings.method}: {', '.join(map(option, ignored))}",
-            highlight=False,
-            soft_wrap=True,
-        )
+    say_what_will_not_happen(settings)
     watches = [TRACKERS[name](folder) for name in track]
+    label = f"{settings.robot} {settings.method} seed {settings.seed}"
     try:
-        with TrainingDisplay(label, settings.updates * settings.batch_size, console) as display:
+        with TrainingDisplay(label, settings.updates * settings.batch_size) as display:
 
             def watch(training: Training, row: dict[str, Any]) -> None:
                 for each in (display, *watches):
@@ -118,24 +101,31 @@ def run(settings: Settings, folder: Path, track: Sequence[str] = ()) -> int:
 
             train(settings, folder, watch)
     except Stopped as stopped:
-        console.print(f"{stopped}. Continue with: safeexplorer resume {folder}", highlight=False)
-        return 130
-    console.print(summary_table(json.loads((folder / "summary.json").read_text())))
-    console.print(f"run folder: {folder}", highlight=False)
+        raise Stopped(f"{stopped}. Continue with: safeexplorer resume {folder}") from None
+    tell(summary_table(json.loads((folder / "summary.json").read_text())), f"run folder: {folder}")
     return 0
+
+
+def say_what_will_not_happen(settings: Settings) -> None:
+    """Steps that fill no update, and settings that this run never reads."""
+    whole = settings.updates * settings.batch_size
+    if settings.steps > whole:
+        tell(
+            f"{settings.steps:,} steps are {settings.updates:,} updates of {settings.batch_size:,}: "
+            f"{whole:,} steps are run, {settings.steps - whole:,} left over are not"
+        )
+    ignored = without_effect(settings)
+    if ignored:
+        tell(f"no effect on this run of {settings.method}: {', '.join(map(option, ignored))}")
 
 
 def methods_command(args: argparse.Namespace) -> int:
     """List the table of methods."""
     methods = (METHODS | CONSTRAINED).values()
-    if args.json:
-        print(json.dumps([method.__dict__ for method in methods], indent=1))
-        return 0
     table = Table("method", "what it does", "recovery steps")
     for m in methods:
         table.add_row(m.name, m.summary, describe(m))
-    Console().print(table)
-    return 0
+    return emit(args, [method.__dict__ for method in methods], table)
 
 
 def describe(method: Method) -> str:

@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 import argparse
-import json
 
 from rich.box import SIMPLE_HEAD
-from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
+from safeexplorer.commands.options import add_json, emit
 from safeexplorer.theory import all_checks
 from safeexplorer.theory.check import Check
 
@@ -31,16 +30,12 @@ def verify_command(args: argparse.Namespace) -> int:
     """Print all checks, as a table or as JSON; 1 if one fails."""
     checks = all_checks()
     failed = [check for check in checks if not check.passed]
-    if args.json:
-        print(json.dumps([check.as_dict() for check in checks], indent=1))
-        return 1 if failed else 0
-    console = Console()
-    console.print(table_of(checks))
-    console.print(f"{len(checks) - len(failed)} of {len(checks)} checks hold", highlight=False)
+    verdict = f"{len(checks) - len(failed)} of {len(checks)} checks hold"
+    emit(args, [check.as_dict() for check in checks], table_of(checks), verdict)
     return 1 if failed else 0
 
 
 def add_verify(parser: argparse.ArgumentParser) -> None:
     """`verify`."""
-    parser.add_argument("--json", action="store_true", help="machine-readable output")
+    add_json(parser)
     parser.set_defaults(run=verify_command)

@@ -25,8 +25,9 @@ class BarAboveFacts(Progress):
 class ProgressDisplay:
     """A bar over `total` steps and a few facts. A context manager."""
 
-    def __init__(self, label: str, total: int, first_facts: str, console: Console):
-        self.label, self.total, self.first_facts, self.console = label, total, first_facts, console
+    def __init__(self, label: str, total: int, first_facts: str, console: Console | None = None):
+        self.label, self.total, self.first_facts = label, total, first_facts
+        self.console = console = console or Console(stderr=True)
         self.printed = 0.0
         self.progress = BarAboveFacts(
             TextColumn("[bold]{task.description}"),

@@ -17,7 +17,7 @@ from safeexplorer.pretraining.trainer import Trainer
 class PretrainingDisplay(ProgressDisplay):
     """Steps, speed, return and falls."""
 
-    def __init__(self, label: str, total_steps: int, console: Console):
+    def __init__(self, label: str, total_steps: int, console: Console | None = None):
         super().__init__(label, total_steps, "filling the replay memory", console)
         self.began: tuple[float, int] | None = None
 

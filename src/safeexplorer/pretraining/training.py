@@ -58,9 +58,8 @@ def train_recovery(
                 if passed(trainer, checkpoint_every) or trainer.steps >= settings.steps or stop:
                     save(trainer, folder, metrics)
                 if stop and trainer.steps < settings.steps:
-                    raise Stopped(
-                        f"stopped after {trainer.steps:,} of {settings.steps:,} steps; saved in {folder}"
-                    )
+                    done = f"{trainer.steps:,} of {settings.steps:,} steps"
+                    raise Stopped(f"stopped after {done}, saved in {folder}; the same command continues it")
         finally:
             metrics.close()
             trainer.world.close()

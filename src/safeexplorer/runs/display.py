@@ -16,7 +16,7 @@ class TrainingDisplay(ProgressDisplay):
     """Steps, speed, time left, return, falls, recovery rate and radius, as a `watch` function."""
 
     def __init__(self, label: str, total_steps: int, console: Console | None = None):
-        super().__init__(label, total_steps, "compiling the update", console or Console(stderr=True))
+        super().__init__(label, total_steps, "compiling the update", console)
         self.began: tuple[float, int] | None = None
 
     def __call__(self, run: Training, row: dict[str, Any]) -> None:

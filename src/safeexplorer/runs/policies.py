@@ -3,21 +3,27 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 
 from safeexplorer import robots
 from safeexplorer.acting.costs import step_cost
+from safeexplorer.acting.evaluation import evaluate
+from safeexplorer.acting.interventions import Intervention, SafeRegion
 from safeexplorer.acting.networks import Layers, Params
 from safeexplorer.acting.policy import Sizes
 from safeexplorer.files.checkpoint import load_latest, under, unflatten_like
+from safeexplorer.files.tables import read_columns
 from safeexplorer.learning.constrained.budget import Budget
 from safeexplorer.learning.constrained.learner import ConstrainedLearner, init_params
 from safeexplorer.learning.learners import Learner, WeightedLearner
 from safeexplorer.learning.methods import CONSTRAINED
 from safeexplorer.learning.networks import init_actor_critic
-from safeexplorer.runs.settings import Settings
+from safeexplorer.runs.settings import Settings, stored_settings
+from safeexplorer.runs.world import make_intervention
 
 LAYOUT = "actor/<i>/weight [in, out], actor/<i>/bias [out], log_std [m], critic/<i>/weight, critic/<i>/bias"
 
@@ -38,17 +44,77 @@ def make_learner(settings: Settings, rng: np.random.Generator, sizes: Sizes) -> 
     return WeightedLearner(method, settings.hyperparameters(), params)
 
 
-def load_policy(folder: Path, settings: Settings) -> tuple[Params, int]:
-    """The newest parameters of a run, and the update that made them."""
+@dataclass(frozen=True)
+class TrainedPolicy:
+    """What a run on a built-in robot has learned, as its newest checkpoint has it."""
+
+    folder: Path
+    settings: Settings
+    params: Params
+    update: int  # that made the parameters
+
+    @property
+    def steps(self) -> int:
+        """Environment steps behind it."""
+        return self.update * self.settings.batch_size
+
+    @property
+    def progress(self) -> float:
+        """Where training was at the last update that it learned from."""
+        return self.settings.progress(self.update)
+
+    @property
+    def intervention(self) -> Intervention:
+        """Who acts when, in its training."""
+        return make_intervention(self.settings)
+
+    @property
+    def radius(self) -> float | None:
+        """d of the last update that it learned from; None without a safe region."""
+        region = self.intervention
+        return float(region.radius(self.progress)) if isinstance(region, SafeRegion) else None
+
+    @property
+    def facts(self) -> dict[str, Any]:
+        """Which policy it is, ready for JSON."""
+        named = {name: getattr(self.settings, name) for name in ("robot", "method", "seed")}
+        return named | {"steps": self.steps}
+
+
+def open_policy(folder: Path) -> TrainedPolicy:
+    """The newest policy of the run in `folder`."""
+    settings = stored_settings(folder)
+    if settings.robot is None:
+        known = ", ".join(robots.ROBOTS)
+        raise ValueError(f"{folder} trains an environment of its own; allowed: runs of {known}")
     found = load_latest(folder / "checkpoints")
     if found is None:
         raise ValueError(f"{folder} has no checkpoint yet")
     arrays, state = found
     robot = robots.get_robot(settings.robot)
-    sizes = Sizes(robot.observation_size, robot.action_size)
-    learner = make_learner(settings, np.random.default_rng(0), sizes)
+    learner = make_learner(
+        settings, np.random.default_rng(0), Sizes(robot.observation_size, robot.action_size)
+    )
     learner.set_state(unflatten_like(learner.get_state(), under("learner/", arrays)))
-    return learner.params, state["update"]
+    return TrainedPolicy(folder, settings, learner.params, state["update"])
+
+
+def evaluate_run(folder: Path, episodes: int, seed: int) -> dict[str, Any]:
+    """The newest policy in `folder` alone, with its noise and without, beside J_mix; ready for JSON."""
+    policy = open_policy(folder)
+    env = robots.make(policy.settings.robot, episodes)
+    rows = {
+        name: evaluate(policy.params, env, policy.intervention, policy.progress, seed, deterministic)
+        for name, deterministic in (("noisy", False), ("deterministic", True))
+    }
+    env.close()
+    mixed = read_columns(folder / "metrics.csv")["return_trailing"][policy.update - 1]
+    return {
+        **policy.facts,
+        "episodes": episodes,
+        "mixed_return": None if np.isnan(mixed) else float(mixed),
+        **{name: {k: float(x) for k, x in row._asdict().items()} for name, row in rows.items()},
+    }
 
 
 def policy_from_arrays(arrays: Mapping[str, np.ndarray], where: str) -> Params:

@@ -1,47 +1,18 @@
-"""`safeexplorer bench`: speed, measured beside its yardstick in the same run."""
+"""The speed of the simulation beside its yardstick, the raw mj_step loop, in the same run."""
 
 from __future__ import annotations
 
-import argparse
-import json
 import statistics
 import time
 
 import numpy as np
-from rich.console import Console
-from rich.table import Table
 
-from safeexplorer.robots import ROBOTS, get_robot, make
+from safeexplorer.robots import make
 from safeexplorer.robots.simulation import Simulation
 
 ROBOT_COUNT = 4
 BLOCK = 50  # control steps between two looks at the clock
 NOISE = 0.3  # standard deviation of the actions around the holding action
-
-
-def add_bench_sim(parser: argparse.ArgumentParser) -> None:
-    """`bench sim`."""
-    parser.add_argument("--robot", nargs="+", default=list(ROBOTS), metavar="ROBOT", help=", ".join(ROBOTS))
-    parser.add_argument("--seconds", type=float, default=5.0, help="per robot (default: 5)")
-    parser.add_argument("--json", action="store_true", help="print JSON instead of a table")
-    parser.set_defaults(run=sim_command)
-
-
-def sim_command(args: argparse.Namespace) -> int:
-    if not 0 < args.seconds < float("inf"):
-        raise ValueError(f"--seconds must be a finite number > 0, got {args.seconds}")
-    names = [get_robot(name).name for name in args.robot]
-    rows = [bench_simulation(name, args.seconds) for name in names]
-    if args.json:
-        print(json.dumps(rows, indent=1))
-        return 0
-    title = f"Environment steps per second, {ROBOT_COUNT} robots on one core"
-    table = Table("robot", "safeexplorer", "raw mj_step loop", "ratio", title=title)
-    for row in rows:
-        ours, raw = row["steps_per_second"], row["raw_steps_per_second"]
-        table.add_row(row["robot"], f"{ours:,.0f}", f"{raw:,.0f}", f"{row['ratio']:.2f}")
-    Console().print(table)
-    return 0
 
 
 def bench_simulation(name: str, seconds: float) -> dict[str, str | float]:

@@ -1,10 +1,8 @@
-"""`safeexplorer bench train`: whole training runs beside the raw simulator and, if installed, Stable-Baselines3."""
+"""The speed of training beside the raw simulator and, if installed, Stable-Baselines3."""
 
 from __future__ import annotations
 
-import argparse
 import functools
-import json
 import resource
 import shutil
 import tempfile
@@ -16,63 +14,21 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-from rich.console import Console
-from rich.table import Table
 
-from safeexplorer.commands.bench_sim import ROBOT_COUNT
 from safeexplorer.robots import ROBOTS, get_robot
+from safeexplorer.robots.benchmark import ROBOT_COUNT
 from safeexplorer.runs.settings import Settings, stored_settings
 from safeexplorer.runs.training import Training, open_run
 
-METHODS_TIMED = ("safeexplorer", "ppo")
 WARM_UP = 2  # updates: the first one compiles
 PEER_ROLLOUTS = 2
 
 
-def add_bench_train(parser: argparse.ArgumentParser) -> None:
-    """`bench train`."""
-    robots, methods = ", ".join(ROBOTS), ", ".join(METHODS_TIMED)
-    parser.add_argument("--robot", nargs="+", metavar="ROBOT", help=f"which to time (default: {robots})")
-    parser.add_argument("--method", nargs="+", metavar="METHOD", help=f"which to time (default: {methods})")
-    parser.add_argument("--updates", type=int, default=30, help="length of each run in updates (default: 30)")
-    parser.add_argument("--recovery", help="recovery policy (default: the robot's shipped one)")
-    parser.add_argument(
-        "--run",
-        dest="run_folder",
-        type=Path,
-        metavar="RUN",
-        help="instead of new runs, time the next updates of this one, on a copy: a policy that has learned leaves "
-        "the region and falls less often than a new one",
-    )
-    parser.add_argument("--json", action="store_true", help="print JSON instead of a table")
-    parser.set_defaults(run=train_bench_command)
-
-
-def train_bench_command(args: argparse.Namespace) -> int:
-    """Time every robot with every method; the peer once per robot."""
-    if args.updates <= WARM_UP:
-        raise ValueError(f"--updates is {args.updates}; allowed: more than the {WARM_UP} that warm up")
-    if args.run_folder and (args.robot or args.method or args.recovery):
-        raise ValueError("--run has its own robot, method and recovery; allowed beside it: --updates, --json")
-    rows = []
-    for source in [args.run_folder] if args.run_folder else new_runs(args):
-        with tempfile.TemporaryDirectory() as folder:
-            row = bench_training(open_copy(source, Path(folder), args.updates), args.updates)
-        rows.append(row | {"sb3_steps_per_second": peer_speed(row["robot"])})
-    if args.json:
-        print(json.dumps(rows, indent=1))
-    else:
-        Console().print(as_table(rows))
-    return 0
-
-
-def new_runs(args: argparse.Namespace) -> list[Settings]:
-    """Of every robot with every method: a whole short run each, its curriculum included."""
-    return [
-        Settings(robot=get_robot(name).name, method=method, recovery=args.recovery or "default").resolved()
-        for name in args.robot or ROBOTS
-        for method in args.method or METHODS_TIMED
-    ]
+def bench(source: Settings | Path, updates: int) -> dict[str, Any]:
+    """Time a new run, or the next updates of a copy of one; the peer once per robot."""
+    with tempfile.TemporaryDirectory() as folder:
+        row = bench_training(open_copy(source, Path(folder), updates), updates)
+    return row | {"sb3_steps_per_second": peer_speed(row["robot"])}
 
 
 def open_copy(source: Settings | Path, folder: Path, updates: int) -> Training:
@@ -199,28 +155,3 @@ def peer_speed(name: str) -> float | None:
     steps = PEER_ROLLOUTS * settings.batch_size
     model.learn(steps, reset_num_timesteps=True)
     return steps / (time.perf_counter() - began)
-
-
-def as_table(rows: list[dict[str, Any]]) -> Table:
-    """Speeds and where the time goes, in 80 columns."""
-    title = "Training on one core, environment steps per second"
-    table = Table(title=title, box=None, pad_edge=False, padding=(0, 0, 0, 1))
-    for column in ("robot", "method"):
-        table.add_column(column, no_wrap=True)
-    for column in ("from", "steps/s", "raw", "ratio", "sim/act/\nlearn/rest", "SB3\nPPO", "MiB"):
-        table.add_column(column, justify="right", no_wrap=True)
-    for row in rows:
-        peer = row["sb3_steps_per_second"]
-        parts = (row[part] for part in ("simulate", "act", "learn", "rest"))
-        table.add_row(
-            row["robot"],
-            row["method"],
-            f"{row['first_step'] / 1e6:.3g}M",
-            f"{row['steps_per_second']:,.0f}",
-            f"{row['raw_steps_per_second']:,.0f}",
-            f"{row['ratio']:.2f}",
-            "/".join(f"{100 * part:.0f}" for part in parts) + "%",
-            "-" if peer is None else f"{row['steps_per_second'] / peer:.1f}x",
-            f"{row['peak_memory_mib']:,.0f}",
-        )
-    return table
