@@ -20,8 +20,9 @@ from same_run import assert_same_run
 from safeexplorer.campaigns import Campaign, make_engine, make_jobs
 from safeexplorer.campaigns.campaign import ATTEMPTS, Outcome
 from safeexplorer.campaigns.local import LocalEngine
-from safeexplorer.campaigns.overview import Overview, last_row
+from safeexplorer.campaigns.overview import Overview
 from safeexplorer.files.checkpoint import exclusive, is_held
+from safeexplorer.files.tables import last_row
 from safeexplorer.runs.results import load_results
 from safeexplorer.runs.settings import Settings
 from safeexplorer.runs.specs import run_spec
@@ -162,9 +163,10 @@ def test_unknown_engines_and_no_workers_are_refused():
 
 
 def test_the_overview_reads_the_newest_whole_line(tmp_path):
-    assert last_row(tmp_path) is None
-    (tmp_path / "metrics.csv").write_text("update,steps,return_trailing\n1,10,\n2,20,5.5\n3,3")
-    assert last_row(tmp_path) == {"update": 2.0, "steps": 20.0, "return_trailing": 5.5}
+    path = tmp_path / "metrics.csv"
+    assert last_row(path) is None
+    path.write_text("update,steps,return_trailing\n1,10,\n2,20,5.5\n3,3")
+    assert last_row(path) == {"update": 2.0, "steps": 20.0, "return_trailing": 5.5}
     assert Overview.counts(make_jobs(SPECS, tmp_path)) == "3 runs: 3 waiting"
 
 
