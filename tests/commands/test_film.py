@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from argparse import Namespace
-
 import imageio.v3 as iio
 import numpy as np
 import pytest
