@@ -1,8 +1,10 @@
 PYTHON ?= python3
 VENV := .venv
 ORACLES := .venv-oracles
+PLUGIN := .venv-plugin
+MJLAB := .venv-mjlab
 
-.PHONY: test quickstart oracles format clean
+.PHONY: test quickstart test-plugin test-mjlab oracles format clean
 
 test: $(VENV)/installed
 	$(VENV)/bin/ruff check .
@@ -12,16 +14,26 @@ test: $(VENV)/installed
 quickstart: $(VENV)/installed
 	$(VENV)/bin/safeexplorer quickstart
 
+# The rsl_rl plugin against both releases of rsl_rl: one is installed, the other lies in a folder that goes first.
+test-plugin: $(PLUGIN)/installed
+	cd plugins/rsl_rl && RSL_RL=5.5.1 ../../$(PLUGIN)/bin/pytest -q
+	cd plugins/rsl_rl && RSL_RL=5.4.2 PYTHONPATH=../../$(PLUGIN)/rsl_rl-5.4.2 ../../$(PLUGIN)/bin/pytest -q
+
+# mjlab's own runner with the plugin; compiles kernels for a minute or two the first time.
+test-mjlab: $(MJLAB)/installed
+	cd plugins/rsl_rl && CUDA_VISIBLE_DEVICES= ../../$(MJLAB)/bin/pytest -q tests_mjlab
+
 # Other people's code as a judge of ours, in an environment of its own.
 oracles: $(ORACLES)/installed
 	set -e; for oracle in oracles/*.py; do echo "$$oracle"; $(ORACLES)/bin/python $$oracle; done
+	$(MAKE) test-mjlab
 
 format: $(VENV)/installed
 	$(VENV)/bin/ruff check --fix .
 	$(VENV)/bin/ruff format .
 
 clean:
-	rm -rf $(VENV) $(ORACLES) build dist .pytest_cache .ruff_cache
+	rm -rf $(VENV) $(ORACLES) $(PLUGIN) $(MJLAB) build dist .pytest_cache .ruff_cache
 
 $(VENV)/installed: pyproject.toml
 	test -x $(VENV)/bin/python || $(PYTHON) -m venv $(VENV)
@@ -37,4 +49,17 @@ $(ORACLES)/installed: pyproject.toml
 	$(ORACLES)/bin/pip install --quiet --no-deps omnisafe==0.5.0
 	$(ORACLES)/bin/pip install --quiet pyyaml wandb tensorboard seaborn gdown typer tqdm moviepy
 	$(ORACLES)/bin/pip install --quiet -e .
+	touch $@
+
+$(PLUGIN)/installed: plugins/rsl_rl/pyproject.toml
+	test -x $(PLUGIN)/bin/python || $(PYTHON) -m venv $(PLUGIN)
+	$(PLUGIN)/bin/pip install --quiet torch==2.13.0
+	$(PLUGIN)/bin/pip install --quiet -c plugins/rsl_rl/constraints.txt rsl-rl-lib==5.5.1 -e plugins/rsl_rl[test]
+	$(PLUGIN)/bin/pip install --quiet --no-deps --upgrade --target $(PLUGIN)/rsl_rl-5.4.2 rsl-rl-lib==5.4.2
+	touch $@
+
+$(MJLAB)/installed: plugins/rsl_rl/pyproject.toml
+	test -x $(MJLAB)/bin/python || $(PYTHON) -m venv $(MJLAB)
+	$(MJLAB)/bin/pip install --quiet torch==2.13.0
+	$(MJLAB)/bin/pip install --quiet -c plugins/rsl_rl/constraints.txt mjlab==1.6.0 -e plugins/rsl_rl[test]
 	touch $@
