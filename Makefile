@@ -48,7 +48,7 @@ $(ORACLES)/installed: pyproject.toml
 	$(ORACLES)/bin/pip install --quiet stable-baselines3 rliable "pandas<3"
 	$(ORACLES)/bin/pip install --quiet --no-deps omnisafe==0.5.0
 	$(ORACLES)/bin/pip install --quiet pyyaml wandb tensorboard seaborn gdown typer tqdm moviepy
-	$(ORACLES)/bin/pip install --quiet -e .
+	$(ORACLES)/bin/pip install --quiet -e .[robots,plots]
 	touch $@
 
 $(PLUGIN)/installed: plugins/rsl_rl/pyproject.toml

@@ -7,10 +7,12 @@ import os
 import sys
 from collections.abc import Sequence
 from importlib import import_module
+from pathlib import Path
 from typing import NoReturn
 
 from safeexplorer.files.interruption import Stopped
 from safeexplorer.files.threads import use_one_thread
+from safeexplorer.robots import register_file
 
 # command -> (summary, module of `commands`), whose function `add_<command>` gets the command's parser, adds arguments
 # and sets `run`, which takes the parsed arguments and returns the exit code. Only the chosen module is imported.
@@ -36,6 +38,8 @@ COMMANDS = {
     "bench": ("measure speed on this machine", "bench"),
 }
 
+ROBOT_FILE = "with any command: a Python file that registers robots of your own"
+
 
 class Parser(argparse.ArgumentParser):
     def error(self, message: str) -> NoReturn:
@@ -45,6 +49,7 @@ class Parser(argparse.ArgumentParser):
 
 def build_parser(chosen: str | None) -> Parser:
     parser = Parser(prog="safeexplorer", description="Safe exploration with recovery interventions.")
+    parser.add_argument("--robot-file", metavar="FILE", help=ROBOT_FILE)
     commands = parser.add_subparsers(dest="command", required=True, metavar="COMMAND")
     for name, (summary, module) in COMMANDS.items():
         command = commands.add_parser(name, help=summary, description=summary[0].upper() + summary[1:] + ".")
@@ -53,10 +58,23 @@ def build_parser(chosen: str | None) -> Parser:
     return parser
 
 
+def register_robots(argv: Sequence[str]) -> list[str]:
+    """Register the robots of every `--robot-file FILE`, wherever it stands; the other words are left."""
+    parser = Parser(prog="safeexplorer", add_help=False, allow_abbrev=False)
+    parser.add_argument("--robot-file", action="append", default=[], type=Path)
+    found, words = parser.parse_known_args(argv)
+    for path in found.robot_file:
+        try:
+            register_file(path.resolve())
+        except (ValueError, OSError) as error:
+            parser.error(str(error))
+    return words
+
+
 def main(argv: Sequence[str] | None = None) -> int:
     """What a user can get wrong is a ValueError or an OSError: one line, exit code 2, no traceback. Stopped: 130."""
-    argv = sys.argv[1:] if argv is None else list(argv)
     use_one_thread()
+    argv = register_robots(sys.argv[1:] if argv is None else argv)
     parser = build_parser(next((word for word in argv if not word.startswith("-")), None))
     args = parser.parse_args(argv)
     try:

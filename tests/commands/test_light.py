@@ -26,6 +26,7 @@ print(*(name for name in {HEAVY} if name in sys.modules))
     "words",
     [
         "--help",
+        "robots",
         "paper --runs results",
         "render main-results --runs results",
         "report results",

@@ -9,6 +9,7 @@ from typing import Any
 
 from safeexplorer.campaigns.campaign import Outcome
 from safeexplorer.files.threads import use_one_thread
+from safeexplorer.robots import ROBOT_FILES
 from safeexplorer.runs.specs import RunSpec
 
 NODE_LOSSES = 100  # a task is moved to another node so often
@@ -29,8 +30,9 @@ class RayEngine:
         use_one_thread()
         self.owned = not ray.is_initialized()
         if self.owned:
-            threads = {"XLA_FLAGS": os.environ["XLA_FLAGS"]}  # a node must compile as this process does
-            ray.init(address, runtime_env={"env_vars": threads}, log_to_driver=False)
+            # A node must compile as this process does, and know the same robots.
+            same = {name: os.environ[name] for name in ("XLA_FLAGS", ROBOT_FILES) if name in os.environ}
+            ray.init(address, runtime_env={"env_vars": same}, log_to_driver=False)
         self.task = ray.remote(num_cpus=1, max_calls=1, max_retries=NODE_LOSSES)(attempt)
 
     def start(self, spec: RunSpec, folder: Path) -> Any:

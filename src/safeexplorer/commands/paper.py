@@ -11,6 +11,7 @@ from rich.table import Table
 
 from safeexplorer.campaigns import ENGINES, Job, make_jobs, run_jobs
 from safeexplorer.commands.options import add_json, emit, tell
+from safeexplorer.files.extras import load
 from safeexplorer.files.writing import write_text
 from safeexplorer.paper import ARTEFACTS, GROUPS, get_artefacts
 from safeexplorer.paper.artefact import ALL, Protocol
@@ -192,6 +193,7 @@ def render_command(args: argparse.Namespace) -> int:
         grid = gather(artefact, library, protocol, args.robot)
         sheet = lay_out(grid)
         if artefact.kind == "figure":
+            load("matplotlib", "plots", "a figure")
             from safeexplorer.paper.drawing import draw
 
             tell(f"drawn: {', '.join(map(str, draw(grid, args.figures)))}")

@@ -89,7 +89,7 @@ def add_replay(parser: argparse.ArgumentParser) -> None:
 
 
 def add_robot(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument("robot", choices=list(ROBOTS), metavar="ROBOT", help=", ".join(ROBOTS))
+    parser.add_argument("robot", metavar="ROBOT", help=", ".join(ROBOTS))
 
 
 def add_grading(parser: argparse.ArgumentParser) -> None:

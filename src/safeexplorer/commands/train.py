@@ -25,7 +25,7 @@ from safeexplorer.runs.training import Training, has_checkpoint, train
 
 def add_train(parser: argparse.ArgumentParser) -> None:
     """`train ROBOT`: every setting is an option."""
-    parser.add_argument("robot", choices=list(ROBOTS), metavar="ROBOT", help=", ".join(ROBOTS))
+    parser.add_argument("robot", metavar="ROBOT", help=", ".join(ROBOTS))
     add_settings(parser, Settings, default_of, leave_out="robot")
     parser.add_argument("--out", type=Path, help="run folder (default: runs/ROBOT-METHOD-seedSEED)")
     add_track(parser)

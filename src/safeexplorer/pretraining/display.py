@@ -9,6 +9,7 @@ from typing import Any
 from rich.console import Console
 from rich.table import Table
 
+from safeexplorer.files.extras import load
 from safeexplorer.files.progress import ProgressDisplay
 from safeexplorer.pretraining.grading import Share
 from safeexplorer.pretraining.trainer import Trainer
@@ -65,9 +66,7 @@ def reentry_cell(row: dict[str, Any]) -> str:
 
 def plot_grades(grades: list[dict[str, Any]], path: Path) -> None:
     """Re-entry share against d / d_max with 95% intervals, one line per recovery."""
-    import matplotlib
-
-    matplotlib.use("agg")
+    load("matplotlib", "plots", "a plot").use("agg")
     import matplotlib.pyplot as plt
 
     figure, axes = plt.subplots(figsize=(6, 4), layout="constrained")

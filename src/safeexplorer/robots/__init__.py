@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import sys
 from functools import cache
 from importlib.util import module_from_spec, spec_from_file_location
 from pathlib import Path
@@ -15,7 +16,7 @@ from safeexplorer.robots.robot import Robot, check
 from safeexplorer.robots.simulation import Simulation
 
 ROBOTS: dict[str, Robot] = {}
-ROBOT_FILES = "SAFEEXPLORER_ROBOT_FILES"  # how the processes that a command starts learn of its --robot-file
+ROBOT_FILES = "SAFEEXPLORER_ROBOT_FILES"  # where processes hand on which files they registered
 
 
 def register(robot: Robot) -> Robot:
@@ -35,20 +36,22 @@ def register(robot: Robot) -> Robot:
 
 @cache
 def register_file(path: Path) -> None:
-    """Run a Python file that calls `register`, once."""
-    spec = spec_from_file_location(path.stem, path)
+    """Run a Python file that calls `register`, once; the processes that this one starts will do the same."""
+    spec = spec_from_file_location(f"robot_file_{path.stem}", path)
     if spec is None or not path.is_file():
         raise ValueError(f"--robot-file is {str(path)!r}; allowed: a Python file that registers robots")
     known = len(ROBOTS)
-    spec.loader.exec_module(module_from_spec(spec))
+    module = sys.modules[spec.name] = module_from_spec(spec)
+    spec.loader.exec_module(module)
     if len(ROBOTS) == known:
         raise ValueError(f"{path} registers no robot; it must call safeexplorer.robots.register(robot)")
+    if str(path) not in robot_files():
+        os.environ[ROBOT_FILES] = os.pathsep.join([*robot_files(), str(path)])
 
 
-def register_files(files: str) -> None:
-    """The same for many, between the separators of a path list."""
-    for path in filter(None, files.split(os.pathsep)):
-        register_file(Path(path).resolve())
+def robot_files() -> list[str]:
+    """The files of `register_file`, of this process and of the one that started it."""
+    return list(filter(None, os.environ.get(ROBOT_FILES, "").split(os.pathsep)))
 
 
 def get_robot(name: str) -> Robot:
@@ -64,4 +67,5 @@ def make(name: str, num_envs: int = 4, **settings: Any) -> Simulation:
 
 for module in (half_cheetah, ant, go1):
     register(module.ROBOT)
-register_files(os.environ.get(ROBOT_FILES, ""))
+for file in robot_files():
+    register_file(Path(file))

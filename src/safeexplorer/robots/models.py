@@ -26,7 +26,7 @@ def gymnasium_model(filename: str) -> mujoco.MjModel:
 
     MuJoCo deprecates `settotalmass` in the file and asks to scale the compiled masses instead: the same numbers.
     """
-    spec = read_spec(files("gymnasium.envs.mujoco") / "assets" / filename)
+    spec = read_spec(files("gymnasium.envs") / "mujoco" / "assets" / filename)
     total_mass, spec.compiler.settotalmass = spec.compiler.settotalmass, -1
     model = spec.compile()
     if total_mass > 0:

@@ -59,6 +59,8 @@ class Simulation(VectorEnv):
 
         robot, count = self.robot, self.num_envs
         self.model = model = robot.build_model()
+        if model.nu != robot.action_size:
+            raise ValueError(f"{robot.name}: action_size is {robot.action_size}; its model has {model.nu}")
         self.physics = physics = Physics(model, count, threads, robot.frame_skip, robot.derived)
         self.batch = physics.batch
         self._memory = {name: np.zeros((count, *shape)) for name, shape in robot.memory.items()}
@@ -119,6 +121,9 @@ class Simulation(VectorEnv):
             )
         self._start(np.flatnonzero(mask))
         observation = self.observe()
+        if observation.shape != self.observation_space.shape:
+            size, shape = self.robot.observation_size, observation.shape
+            raise ValueError(f"{self.robot.name}: observation_size is {size}; observe gave shape {shape}")
         info = self._situation_masks.copy()
         self._describe(info, self.robot.distance(self.now))
         return observation, info
