@@ -20,7 +20,9 @@ def test_every_file_that_a_page_names_exists(page):
 
 
 def test_a_transition_is_followed_in_at_most_fifteen_hops_each_a_function_that_exists():
-    hops = re.findall(r"^\| \d+ \| `([\w/]+\.py): (\w+)`", (ROOT / "docs" / "architecture.md").read_text(), re.M)
+    hops = re.findall(
+        r"^\| \d+ \| `([\w/]+\.py): (\w+)`", (ROOT / "docs" / "architecture.md").read_text(), re.M
+    )
     assert 10 <= len(hops) <= 15 and len(set(hops)) == len(hops)
     for file, name in hops:
         source = (ROOT / "src" / "safeexplorer" / file).read_text()
