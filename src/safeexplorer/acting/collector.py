@@ -14,7 +14,7 @@ from gymnasium.vector import AutoresetMode, VectorEnv
 
 from safeexplorer.acting.interventions import Intervention, Situation
 from safeexplorer.acting.mixed import Acts, MixedPolicy
-from safeexplorer.acting.networks import Params, for_rows
+from safeexplorer.acting.networks import Params
 from safeexplorer.acting.policy import draw_noise, propose
 from safeexplorer.acting.trajectory import Rollout, blank_rollout
 from safeexplorer.files.checkpoint import under
@@ -63,7 +63,6 @@ class Collector:
         """T steps under the mixed policy. The arrays of the result are reused by the next call."""
         rollout, env = self._rollout, self.env
         noise = draw_noise(params, (self.rollout_steps, env.num_envs), rng)
-        params = params | {"actor": for_rows(params["actor"], env.num_envs)}
         for t in range(self.rollout_steps):
             rollout.observation[t], rollout.distance[t] = self.observation, self.distance
             rollout.proposed[t] = propose(params, rollout.observation[t], noise[t])

@@ -49,8 +49,11 @@ class MixedPolicy(NamedTuple):
         if before_recovery is not None:
             before_recovery(recovering)
         robots = slice(None) if count == recovering.size else recovering.nonzero()[0]
-        action, log_density = proposed.copy(), np.zeros(len(recovering), np.float32)
-        action[robots], log_density[robots] = self.recover(situation.observation[robots], rng)
+        action, log_density = proposed.copy(), 0.0
+        action[robots], drawn = self.recover(situation.observation[robots], rng)
+        if self.sampled:
+            log_density = np.zeros(len(recovering), np.float32)
+            log_density[robots] = drawn
         return Acted(recovering, action, log_density)
 
     def recover(self, observation: np.ndarray, rng: np.random.Generator | None) -> tuple[np.ndarray, Any]:

@@ -34,11 +34,6 @@ def relu_mlp(layers: Layers, x: Any, xp: Any = np) -> Any:
     return xp.dot(x, layers[-1]["weight"]) + layers[-1]["bias"]
 
 
-def for_rows(layers: Layers, rows: int) -> Layers:
-    """The same layers for `rows` inputs at a time: numpy adds arrays of one shape twice as fast as it broadcasts."""
-    return [layer | {"bias": np.tile(layer["bias"], (rows, 1))} for layer in layers]
-
-
 # The main policy and its critic.
 
 

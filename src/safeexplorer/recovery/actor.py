@@ -19,7 +19,6 @@ import numpy as np
 from safeexplorer.acting.networks import (
     LOG_2PI,
     Params,
-    for_rows,
     relu_mlp,
     squash_correction,
     squashed_mean_log_std,
@@ -30,7 +29,6 @@ from safeexplorer.recovery.protocol import Interface, RecoveryError
 
 Array = np.ndarray
 ZIP_MAGIC = b"PK\x03\x04"
-FEW = 8  # rows for which the biases are kept repeated
 
 
 class SquashedActor:
@@ -51,23 +49,20 @@ class SquashedActor:
         # For a few rows a wide layer's weights are read fastest column by column.
         wide = [layer | {"weight": np.asfortranarray(layer["weight"])} for layer in (*layers[1:-1], mean)]
         self._mean_layers = [*layers[:1], *wide]
-        self._by_rows = [for_rows(self._mean_layers, rows) for rows in range(FEW + 1)]
 
     def __call__(self, observation: Array) -> Array:
-        rows = len(observation)
-        layers = self._by_rows[rows] if rows <= FEW else self._mean_layers
-        return self._squash(relu_mlp(layers, observation.astype(np.float32), np))
+        return self._squash(relu_mlp(self._mean_layers, observation.astype(np.float32)))
 
     def sample(self, observation: Array, rng: np.random.Generator) -> tuple[Array, Array]:
         """A drawn action and log mu(a | s) = log N(u; mean, std^2) - log |da/du|."""
-        mean, log_std = squashed_mean_log_std(self.params, observation.astype(np.float32), np)
+        mean, log_std = squashed_mean_log_std(self.params, observation.astype(np.float32))
         noise = rng.standard_normal(mean.shape, np.float32)
         u = mean + np.exp(log_std) * noise
         return self._squash(u), self._log_density(u, noise, log_std)
 
     def log_density(self, observation: Array, action: Array) -> Array:
         """log mu(a | s) [E] of any action inside the box."""
-        mean, log_std = squashed_mean_log_std(self.params, observation.astype(np.float32), np)
+        mean, log_std = squashed_mean_log_std(self.params, observation.astype(np.float32))
         inside = np.nextafter(np.float32(1.0), np.float32(0.0))
         u = np.arctanh(np.clip((action - self.centre) / self.half, -inside, inside))
         return self._log_density(u, (u - mean) * np.exp(-log_std), log_std)
@@ -78,7 +73,7 @@ class SquashedActor:
 
     def _log_density(self, u: Array, noise: Array, log_std: Array) -> Array:
         gaussian = (-0.5 * noise**2 - log_std - 0.5 * LOG_2PI).sum(-1)
-        return (gaussian - squash_correction(u, self.half, np)).astype(np.float32)
+        return (gaussian - squash_correction(u, self.half)).astype(np.float32)
 
 
 def digest(arrays: dict[str, Array]) -> str:
