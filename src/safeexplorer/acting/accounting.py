@@ -33,6 +33,14 @@ class Counts(NamedTuple):
     failed: int = 0  # recovery segments that ended in a fall
 
 
+RUNNING = (
+    "open",
+    "running_return",
+    "running_length",
+    "running_recovery",
+)  # [E] what goes on into the next rollout
+
+
 class Ledger:
     """Adds up rollouts that follow one another; episodes and segments may span several."""
 
@@ -67,8 +75,8 @@ class Ledger:
     def cut(self) -> None:
         """New episodes begin everywhere, the old ones never to be finished: a time limit for open segments."""
         self.counts = self.counts._replace(succeeded=self.counts.succeeded + int(self.open.sum()))
-        for running in (self.open, self.running_return, self.running_length, self.running_recovery):
-            running[:] = 0
+        for name in RUNNING:
+            getattr(self, name)[:] = 0
 
     def reconcile(self, steps: int) -> None:
         """steps = main + recovery, and exits = succeeded + failed + open: anything else is a bug."""
@@ -103,18 +111,10 @@ class Ledger:
 
     def get_state(self) -> dict[str, np.ndarray]:
         """Everything, as arrays."""
-        return {
-            "counts": np.array(self.counts, np.int64),
-            "open": self.open,
-            "running_return": self.running_return,
-            "running_length": self.running_length,
-            "running_recovery": self.running_recovery,
-        }
+        return {"counts": np.array(self.counts, np.int64)} | {name: getattr(self, name) for name in RUNNING}
 
     def set_state(self, state: dict[str, np.ndarray]) -> None:
         """Go on from a state taken by `get_state`."""
         self.counts = Counts(*(int(n) for n in state["counts"]))
-        self.open = state["open"]
-        self.running_return = state["running_return"].copy()
-        self.running_length = state["running_length"].copy()
-        self.running_recovery = state["running_recovery"].copy()
+        for name in RUNNING:
+            setattr(self, name, state[name].copy())

@@ -82,8 +82,5 @@ class StateShield:
 
 
 @dataclass(frozen=True)
-class ReportedTakeovers:
-    """Nobody here takes over: the environment reports in `info` when someone else acted (see `dialects`)."""
-
-    def takes_over(self, situation: Situation, progress: float) -> np.ndarray:
-        return np.zeros(len(situation.step), bool)
+class ReportedTakeovers(NoIntervention):
+    """Nobody here takes over: the environment reports in `info` when someone else acted (see `takeovers`)."""

@@ -15,7 +15,7 @@ from typing import Any
 import gymnasium
 import numpy as np
 from gymnasium.spaces import Box, Discrete
-from gymnasium.vector import AsyncVectorEnv, AutoresetMode, SyncVectorEnv, VectorEnv
+from gymnasium.vector import AsyncVectorEnv, AutoresetMode, SyncVectorEnv, VectorEnv, VectorWrapper
 
 from safeexplorer.acting.policy import Sizes
 from safeexplorer.adapters.episode_memory import EpisodeMemory
@@ -69,7 +69,7 @@ def in_space(rows: np.ndarray, space: gymnasium.Space) -> np.ndarray:
     return np.clip(rows, space.low, space.high).astype(space.dtype)
 
 
-class Environments(VectorEnv):
+class Environments(VectorWrapper):
     """E environments behind one face; see the module's docstring.
 
     `info` of `reset` and `step` holds `distance` [E] (NaN without one); where episodes ended `final_obs`, `final_info`
@@ -77,20 +77,14 @@ class Environments(VectorEnv):
     """
 
     def __init__(self, env: VectorEnv, distance: Distance = None):
+        super().__init__(env)
         mode = env.metadata.get("autoreset_mode")
         if not isinstance(mode, AutoresetMode):
             modes = ", ".join(f"AutoresetMode.{known.name}" for known in AutoresetMode)
             raise ValueError(f"env.metadata['autoreset_mode'] is {mode!r}; allowed: {modes}")
         self.sizes = sizes_of(env.single_observation_space, env.single_action_space)
-        self.env, self.num_envs, self._same_step = env, env.num_envs, mode == AutoresetMode.SAME_STEP
-        self.single_observation_space, self.observation_space = (
-            env.single_observation_space,
-            env.observation_space,
-        )
-        self.single_action_space, self.action_space = env.single_action_space, env.action_space
         self.metadata = {**env.metadata, "autoreset_mode": AutoresetMode.SAME_STEP}
-        self.render_mode = env.render_mode
-        self._distance = distance
+        self._same_step, self._distance = mode == AutoresetMode.SAME_STEP, distance
         if mode == AutoresetMode.NEXT_STEP and not isinstance(env.unwrapped, MASKED):
             raise ValueError(
                 f"{type(env.unwrapped).__name__} declares AutoresetMode.NEXT_STEP: it spends steps on resets, on which "
@@ -137,9 +131,6 @@ class Environments(VectorEnv):
             observation = self._begin_again(observation, info, ended, news)
         self._observation = observation
         return observation, reward, terminated, truncated, news
-
-    def close_extras(self, **kwargs: Any) -> None:
-        self.env.close(**kwargs)
 
     def _command(self, actions: np.ndarray) -> np.ndarray:
         actions = np.asarray(actions)

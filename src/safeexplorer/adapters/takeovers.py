@@ -68,20 +68,14 @@ class ReportTakeovers(gymnasium.Wrapper):
     `executed_action`."""
 
     def step(self, action: Any) -> tuple[Any, Any, bool, bool, dict[str, Any]]:
-        observation, reward, terminated, truncated, info = self.env.step(action)
+        *step, info = self.env.step(action)
         flag, executed = False, action
         if speaks(info):
             batched = {key: [value] for key, value in info.items() if key in (*FLAGS, *ACTIONS)}
             takeover = takeover_of(batched, 1)
             flag = bool(takeover.flag[0])
             executed = takeover.action[0] if flag else action
-        return (
-            observation,
-            reward,
-            terminated,
-            truncated,
-            info | {"intervention": flag, "executed_action": executed},
-        )
+        return *step, info | {"intervention": flag, "executed_action": executed}
 
 
 class Controller(NamedTuple):
@@ -113,7 +107,8 @@ class RecoveryWrapper(gymnasium.Wrapper):
         self, *, seed: int | None = None, options: dict[str, Any] | None = None
     ) -> tuple[Any, dict[str, Any]]:
         observation, info = self.env.reset(seed=seed, options=options)
-        self._begin(observation, info)
+        self._segment, self._recovering = -1, False
+        self._situation = self._look(observation, info, np.zeros(1, np.int64))
         return observation, info
 
     def step(self, action: Any) -> tuple[Any, Any, bool, bool, dict[str, Any]]:
@@ -122,20 +117,10 @@ class RecoveryWrapper(gymnasium.Wrapper):
         self._segment += recovering and not self._recovering
         self._recovering = recovering
         executed = acted.action[0] if recovering else action
-        observation, reward, terminated, truncated, info = self.env.step(executed)
+        observation, *rest, info = self.env.step(executed)
         self._situation = self._look(observation, info, self._situation.step + 1)
         ours = {"intervention": recovering, "proposed_action": action, "executed_action": executed}
-        return (
-            observation,
-            reward,
-            terminated,
-            truncated,
-            info | ours | {"segment": self._segment if recovering else -1},
-        )
-
-    def _begin(self, observation: Any, info: dict[str, Any]) -> None:
-        self._segment, self._recovering = -1, False
-        self._situation = self._look(observation, info, np.zeros(1, np.int64))
+        return observation, *rest, info | ours | {"segment": self._segment if recovering else -1}
 
     def _look(self, observation: Any, info: dict[str, Any], step: np.ndarray) -> Situation:
         rows = np.asarray(observation)[None]
