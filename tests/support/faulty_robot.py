@@ -15,11 +15,11 @@ from typing import Any
 
 import jax
 import numpy as np
+from robot_bench import read_log
 
 from safeexplorer.acting.interventions import SafeRegion
 from safeexplorer.acting.schedules import constant
 from safeexplorer.realtime import RobotLoop, Status
-from safeexplorer.realtime.log import read_log
 
 EXAMPLE = runpy.run_path(str(Path(__file__).parents[2] / "examples" / "fake_robot.py"))
 RATE = 100.0

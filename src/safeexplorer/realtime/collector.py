@@ -9,10 +9,13 @@ import numpy as np
 from safeexplorer.acting.collector import Observer
 from safeexplorer.acting.interventions import Situation
 from safeexplorer.acting.mixed import MixedPolicy
-from safeexplorer.acting.networks import Params, policy_mean
+from safeexplorer.acting.networks import Params
+from safeexplorer.acting.policy import draw_noise, propose
 from safeexplorer.acting.trajectory import Rollout, blank_rollout
 from safeexplorer.realtime.loop import RobotLoop
 from safeexplorer.realtime.rows import Policy, Rows
+
+RECORDED = ("observation", "next_observation", "distance", "terminated", "truncated", "recovering")
 
 
 class RobotCollector:
@@ -47,17 +50,19 @@ class RobotCollector:
 
     def collect(self, params: Params, progress: float, rng: np.random.Generator) -> Rollout:
         """T rows under the mixed policy; blocks while the robot moves. `params` are numpy arrays."""
-        noise = rng.standard_normal((self.rollout_steps, 1, self.loop.sizes[1]), np.float32) * np.exp(
-            params["log_std"]
-        )
-        rows = self.loop.record(self._policy(params, noise[:, 0]), self.rollout_steps, progress)
+        noise = draw_noise(params, (self.rollout_steps,), rng)
+        rows = self.loop.record(self._policy(params, noise), self.rollout_steps, progress)
         self.executed = rows.sent[:, None]
         self._tell(rows)
-        acted, recovering = rows.sample, rows.recovering[:, None]
-        proposed = policy_mean(params, rows.observation) + noise[:, 0]
+        proposed, recovering = propose(params, rows.observation, noise), rows.recovering[:, None]
         usable = np.isfinite(proposed).all(1, keepdims=True)
-        proposed = np.where(recovering, np.where(usable, proposed, rows.sent), acted)
-        return self._rollout(rows, proposed, np.where(recovering, rows.sent, acted), self._next_outside(rows))
+        columns = {name: getattr(rows, name) for name in RECORDED} | {
+            "proposed": np.where(recovering, np.where(usable, proposed, rows.sent), rows.sample),
+            "action": np.where(recovering, rows.sent, rows.sample),
+            "task_reward": self._rewards(rows),
+            "next_outside": self._next_outside(rows),
+        }
+        return self.blank()._replace(**{name: column[:, None] for name, column in columns.items()})
 
     def blank(self) -> Rollout:
         """A rollout in which nothing happened, to compile the learner with before the robot is armed."""
@@ -66,7 +71,7 @@ class RobotCollector:
     @staticmethod
     def _policy(params: Params, noise: np.ndarray) -> Policy:
         """mean(s) + sigma * noise of the row, [n] -> [m]."""
-        return lambda observation, row: (policy_mean(params, observation[None]) + noise[row])[0]
+        return lambda observation, row: propose(params, observation[None], noise[row])[0]
 
     def _tell(self, rows: Rows) -> None:
         if self.observer is None:
@@ -90,30 +95,13 @@ class RobotCollector:
         outside[ended] = self.mixed.intervention.takes_over(situation, rows.progress)
         return outside
 
-    def _rollout(self, rows: Rows, proposed: np.ndarray, action: np.ndarray, outside: np.ndarray) -> Rollout:
-        reward = np.array(
-            [
-                self.loop.hardware.reward(*step)
-                for step in zip(rows.observation, rows.sent, rows.next_observation, strict=True)
-            ],
-            float,
-        )
+    def _rewards(self, rows: Rows) -> np.ndarray:
+        steps = zip(rows.observation, rows.sent, rows.next_observation, strict=True)
+        reward = np.array([self.loop.hardware.reward(*step) for step in steps], float)
         if not np.isfinite(reward).all():
             t = int(np.flatnonzero(~np.isfinite(reward))[0])
             raise ValueError(f"hardware.reward of row {t} is {reward[t]}; allowed: a finite number")
-        return Rollout(
-            observation=rows.observation[:, None],
-            next_observation=rows.next_observation[:, None],
-            distance=rows.distance[:, None],
-            proposed=proposed[:, None],
-            action=action[:, None],
-            task_reward=reward[:, None],
-            terminated=rows.terminated[:, None],
-            truncated=rows.truncated[:, None],
-            recovering=rows.recovering[:, None],
-            next_outside=outside[:, None],
-            recovery_log_density=np.zeros((rows.steps, 1), np.float32),
-        )
+        return reward
 
     # -- records ---------------------------------------------------------------------------------------------
 

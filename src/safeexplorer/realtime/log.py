@@ -55,9 +55,3 @@ class EventLog:
                     os.fsync(self._file.fileno())
                 except (OSError, ValueError) as error:
                     self._error = error
-
-
-def read_log(path: Path | str) -> list[dict[str, Any]]:
-    """The events of a log, in order; a last line that was cut by a crash is left out."""
-    lines = Path(path).read_text(encoding="utf-8").splitlines(keepends=True)
-    return [json.loads(line) for line in lines if line.endswith("\n")]

@@ -16,18 +16,17 @@ from safeexplorer.runs.world import World
 def loop_world(
     settings: Settings, loop: RobotLoop, recovery: Any, intervention: Intervention | None
 ) -> World:
-    """A physical robot, whose loop holds the recovery and knows where the policy may act."""
+    """A physical robot, whose loop holds the recovery and knows where the policy may act.
+
+    The learner is compiled before the loop is armed, and the loop disarmed afterwards if it was armed here.
+    """
     if recovery is not None or intervention is not None:
         raise ValueError("recovery and region belong to the RobotLoop; allowed here: neither")
     method = settings.method_row()
     if not method.intervenes or method.sampled_recovery:
         allowed = [m.name for m in METHODS.values() if m.intervenes and not m.sampled_recovery]
         raise ValueError(f"method is {method.name!r}; allowed on a physical robot: {', '.join(allowed)}")
-    return physical_world(loop, replace(settings, num_envs=1).resolved().rollout_steps)
-
-
-def physical_world(loop: RobotLoop, rollout_steps: int) -> World:
-    """One physical robot: the learner is compiled before the loop is armed, and the loop disarmed afterwards."""
+    rollout_steps = replace(settings, num_envs=1).resolved().rollout_steps
     collector = RobotCollector(loop, rollout_steps)
     held_before = False
 
