@@ -87,7 +87,7 @@ class Stopwatch:
         self.kept = {"simulate": 0.0, "collect": 0.0, "learn": 0.0}
         self._step, run.env.step = run.env.step, self._timed_step
         run.collect = self._timed("collect", run.collect)
-        run.improve = self._timed("learn", run.improve)
+        run.learn = self._timed("learn", run.learn)
 
     def begin(self) -> None:
         """Before an update."""

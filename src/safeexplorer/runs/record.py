@@ -71,12 +71,7 @@ class RunRecord:
             folder / "falls", world.env, world.sizes.action, settings.rollout_steps, settings.falls_kept
         )
         self.before_step, self.note = self.black_box.before_step, note
-        self._files = {
-            "metrics": self.metrics,
-            "episodes": self.episodes,
-            "evaluations": self.evaluations,
-            "exits": self.exits,
-        }
+        self._files = {name: getattr(self, name) for name in ("metrics", "episodes", "evaluations", "exits")}
 
     def on_exit(self, step: int, robots: np.ndarray) -> None:
         """These robots left the region at this step of the rollout."""
@@ -84,17 +79,20 @@ class RunRecord:
         if self.note is not None:
             self.note(step, robots)
 
-    def add_update(
-        self,
-        row: dict[str, Any],
-        episodes: list[Episode],
-        rollout: Rollout,
-    ) -> None:
+    def add_update(self, row: dict[str, Any], episodes: list[Episode], rollout: Rollout) -> None:
         """What happened in one update."""
         self.exits.finish()
         self.black_box.finish(rollout, episodes, row["radius"])
         self.metrics.append(row)
         self.episodes.append(*(e._asdict() | {"fell": int(e.fell)} for e in episodes))
+
+    def add_evaluation(self, row: dict[str, Any], result: Evaluation, deterministic: bool) -> None:
+        """How the policy did alone after the update of this row of metrics."""
+        mixed = row["return_trailing"]
+        head = {"update": row["update"], "steps": row["steps"], "deterministic": int(deterministic)}
+        numbers = {name: float(x) for name, x in result._asdict().items()}
+        gap = None if mixed is None else mixed - result.total_return
+        self.evaluations.append({**head, "mixed_return": mixed, **numbers, "gap": gap})
 
     def offsets(self) -> dict[str, int]:
         """The length of every file, safely on disk."""

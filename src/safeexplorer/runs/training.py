@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import sys
 import time
 from collections import deque
 from collections.abc import Callable
@@ -11,29 +10,19 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from safeexplorer.acting.accounting import Episode, Ledger
+from safeexplorer.acting.accounting import Ledger
 from safeexplorer.acting.evaluation import evaluate
 from safeexplorer.acting.interventions import SafeRegion
 from safeexplorer.acting.networks import Params
 from safeexplorer.acting.trajectory import Rollout
-from safeexplorer.files.checkpoint import (
-    checkpoints,
-    exclusive,
-    flatten,
-    generator_state,
-    load_latest,
-    restore_generator,
-    save_checkpoint,
-    under,
-    unflatten_like,
-)
-from safeexplorer.files.fields import difference
+from safeexplorer.files.checkpoint import checkpoints, exclusive, load_latest
 from safeexplorer.files.interruption import Stopped, stop_requests
 from safeexplorer.files.provenance import provenance
 from safeexplorer.files.writing import write_json
 from safeexplorer.learning.rerolls import Reroller
 from safeexplorer.runs.policies import make_learner
 from safeexplorer.runs.record import LEARNER_COLUMNS, RunRecord
+from safeexplorer.runs.saving import restore_run, save_run
 from safeexplorer.runs.settings import Settings
 from safeexplorer.runs.summary import TRAILING, summarise_run
 from safeexplorer.runs.world import World, check_fit, robot_world
@@ -61,7 +50,7 @@ class Training:
     """One run: the robots, the learner, the counts, and the files in its folder."""
 
     def __init__(self, settings: Settings, folder: Path, world: World | None = None):
-        self.settings, self.folder, self.method = settings, folder, settings.method_row()
+        self.settings, self.folder = settings, folder
         _, env_seed, *children = seeds(settings.seed)
         self.env_seed = int(env_seed.generate_state(1, np.uint64)[0])
         self.streams = Streams(*(np.random.default_rng(child) for child in children))
@@ -69,18 +58,12 @@ class Training:
         self.world = world = robot_world(settings) if world is None else world
         self.env, self.intervention, self.recovery = world.env, world.intervention, world.recovery
         check_fit(settings, world)
-        self.collector = world.make_collector(
-            self.env,
-            self.recovery,
-            self.intervention,
-            settings.rollout_steps,
-            sampled=self.method.sampled_recovery,
-        )
+        who, sampled = (self.env, self.recovery, self.intervention), settings.method_row().sampled_recovery
+        self.collector = world.make_collector(*who, settings.rollout_steps, sampled=sampled)
         self.collector.reset(self.env_seed)
         self.ledger = Ledger(self.env.num_envs)
         self.trailing: deque[float] = deque(maxlen=TRAILING)
-        self.update = 0
-        self.seconds = 0.0
+        self.update, self.seconds = 0, 0.0
         self.learner = make_learner(settings, initial_generator(settings.seed), world.sizes)
         many = settings.analytic_samples > 1
         self.reroller = Reroller(self.env, settings.analytic_samples, settings.gamma) if many else None
@@ -98,33 +81,29 @@ class Training:
         self.update += 1
         progress = self.settings.progress(self.update)
         rollout = self.collect(progress)
-        episodes = self.ledger.add(rollout, self.update)
-        self.ledger.reconcile(self.update * self.settings.batch_size)
-        learned = self.improve(rollout, progress)
-        row = self.write_down(rollout, episodes, learned, progress)
+        learned = self.learn(rollout, progress)
+        row = self.record(rollout, learned, progress)
         self.seconds += time.perf_counter() - began
         return row
 
     def collect(self, progress: float) -> Rollout:
         """T steps under the mixed policy."""
-        self.record.exits.begin(self.update, self.radius(progress), self.streams.record)
+        self.records.exits.begin(self.update, self.radius(progress), self.streams.record)
         rollout = self.collector.collect(self.params, progress, self.streams.actor)
         if self.reroller is not None:
             rollout = self.reroller.fill(rollout, self.collector, self.params, progress, self.streams.record)
         return rollout
 
-    def improve(self, rollout: Rollout, progress: float) -> dict[str, float]:
+    def learn(self, rollout: Rollout, progress: float) -> dict[str, float]:
         """Epochs of minibatches; parameters that are not finite are refused and the run stops."""
-        settings = self.settings
-        order = np.stack(
-            [self.streams.order.permutation(settings.batch_size) for _ in range(settings.epochs)]
-        ).astype(np.int32)
-        metrics = self.learner.update(rollout, order, self.learning_rate(progress))
-        if not metrics.pop("finite"):
+        size, epochs = self.settings.batch_size, self.settings.epochs
+        order = np.stack([self.streams.order.permutation(size) for _ in range(epochs)]).astype(np.int32)
+        learned = self.learner.update(rollout, order, self.learning_rate(progress))
+        if not learned.pop("finite"):
             raise FloatingPointError(
                 f"update {self.update} gave non-finite parameters; the last checkpoint in {self.folder} stands"
             )
-        return metrics
+        return learned
 
     def rehearse(self, rollout: Rollout) -> None:
         """An update that leaves no trace, to compile it before it matters how long it takes."""
@@ -133,40 +112,37 @@ class Training:
         self.learner.update(rollout, order, 0.0)
         self.learner.set_state(state)
 
-    def write_down(
-        self, rollout: Rollout, episodes: list[Episode], learned: dict, progress: float
-    ) -> dict[str, Any]:
+    def record(self, rollout: Rollout, learned: dict[str, Any], progress: float) -> dict[str, Any]:
         """The update's row of metrics, its episodes and, every so often, an evaluation."""
-        self.trailing.extend(episode.total_return for episode in episodes)
+        steps = self.update * self.settings.batch_size
+        episodes = self.ledger.add(rollout, self.update)
+        self.ledger.reconcile(steps)
+        returns = [episode.total_return for episode in episodes]
+        self.trailing.extend(returns)
         row = {
             "update": self.update,
-            "steps": self.update * self.settings.batch_size,
+            "steps": steps,
             "radius": self.radius(progress),
             "learning_rate": self.learning_rate(progress),
-            "return_mean": float(np.mean([e.total_return for e in episodes])) if episodes else None,
+            "return_mean": float(np.mean(returns)) if returns else None,
             "return_trailing": float(np.mean(self.trailing)) if self.trailing else None,
             **self.ledger.counts._asdict(),
             "open": int(self.ledger.open.sum()),
             **dict.fromkeys(LEARNER_COLUMNS),
             **learned,
         }
-        self.record.add_update(row, episodes, rollout)
+        self.records.add_update(row, episodes, rollout)
         if self.world.evaluation_env is not None and self.update % self.settings.eval_every == 0:
             self.evaluate(row, progress)
         return row
 
     def evaluate(self, row: dict[str, Any], progress: float) -> None:
         """J and its gap to J_mix (Theorem 2), with the policy's noise and without."""
+        seed = int(np.random.SeedSequence([self.settings.seed, self.update]).generate_state(1)[0])
+        env = self.world.evaluation_env
         for deterministic in (False, True):
-            seed = int(np.random.SeedSequence([self.settings.seed, self.update]).generate_state(1)[0])
-            result = evaluate(
-                self.params, self.world.evaluation_env, self.intervention, progress, seed, deterministic
-            )
-            mixed = row["return_trailing"]
-            gap = None if mixed is None else mixed - result.total_return
-            numbers = {name: float(x) for name, x in result._asdict().items()}
-            head = {"update": row["update"], "steps": row["steps"], "deterministic": int(deterministic)}
-            self.record.evaluations.append({**head, "mixed_return": mixed, **numbers, "gap": gap})
+            result = evaluate(self.params, env, self.intervention, progress, seed, deterministic)
+            self.records.add_evaluation(row, result, deterministic)
 
     def radius(self, progress: float) -> float | None:
         """d of the safe region now; None for other interventions."""
@@ -176,67 +152,18 @@ class Training:
         """lr (1 - (u - 1) / N)."""
         return self.settings.learning_rate * (1.0 - progress if self.settings.anneal else 1.0)
 
-    # -- files ---------------------------------------------------------------------------------------------
-
-    def open_files(self, offsets: dict[str, int]) -> None:
-        """Open the records of the run, each cut back to where the checkpoint left it."""
+    def open_records(self, offsets: dict[str, int]) -> None:
+        """Open the files of the run, each cut back to where the checkpoint left it."""
         note = self.reroller.note if self.reroller is not None else None
-        self.record = RunRecord(self.folder, self.settings, self.world, self.learner.columns, offsets, note)
-        self.collector.observer = self.record
+        self.records = RunRecord(self.folder, self.settings, self.world, self.learner.columns, offsets, note)
+        self.collector.observer = self.records
 
     def save(self) -> None:
         """A checkpoint from which the run continues bit for bit."""
-        state = {
-            "update": self.update,
-            "seconds": self.seconds,
-            "settings": self.settings.as_dict(),
-            "recovery_digest": self.recovery.digest if self.recovery is not None else "",
-            "streams": {k: generator_state(rng) for k, rng in self.streams._asdict().items()},
-            "offsets": self.record.offsets(),
-        }
-        save_checkpoint(self.folder / "checkpoints", self.update, flatten(self._arrays()), state)
-
-    def _arrays(self) -> dict[str, Any]:
-        return {
-            "learner": self.learner.get_state(),
-            "collector": self.collector.get_state(),
-            "ledger": self.ledger.get_state(),
-            "black_box": self.record.black_box.get_state(),
-            "trailing": np.array(self.trailing, np.float64),
-        }
-
-    def restore(self, arrays: dict[str, np.ndarray], state: dict[str, Any]) -> None:
-        """Continue from a checkpoint."""
-        changed = difference(state["settings"], self.settings.as_dict())
-        if self.recovery is not None and state["recovery_digest"] != self.recovery.digest:
-            changed.append(
-                f"recovery weights: {state['recovery_digest'][:12]} -> {self.recovery.digest[:12]}"
-            )
-        if changed:
-            raise ValueError(f"{self.folder} was started with other settings: " + "; ".join(changed))
-        self.open_files(state["offsets"])
-        parts = {"learner": self.learner, "ledger": self.ledger, "black_box": self.record.black_box}
-        for name, part in parts.items():
-            part.set_state(unflatten_like(part.get_state(), under(f"{name}/", arrays)))
-        self.trailing.extend(arrays["trailing"].tolist())
-        if not self.collector.set_state(under("collector/", arrays)):
-            self.begin_anew(state["update"])
-        for name, rng in self.streams._asdict().items():
-            restore_generator(rng, state["streams"][name])
-        self.update, self.seconds = state["update"], state["seconds"]
-
-    def begin_anew(self, update: int) -> None:
-        """Where an environment cannot be put back into the middle of its episodes, new ones begin."""
-        self.collector.reset(self.env_seed + update)
-        self.ledger.cut()
-        print(
-            "the environment cannot be put back where it was: the run goes on with new episodes, "
-            "not bit for bit as it would have",
-            file=sys.stderr,
-        )
+        save_run(self)
 
     def close(self) -> None:
-        self.record.close()
+        self.records.close()
         if self.owns_world:
             self.env.close()
 
@@ -266,7 +193,7 @@ def train(
                     run.save()
                 if stop and not last:
                     raise Stopped(f"stopped after update {run.update} of {settings.updates}")
-            write_summary(run)
+            write_json(folder / "summary.json", summarise_run(folder, run.seconds))
         finally:
             run.world.finish()
             run.close()
@@ -282,22 +209,16 @@ def open_run(
     if found is None:
         if learner_state is not None:
             run.learner.set_state(learner_state)
-        run.open_files({})
+        run.open_records({})
         facts = {"settings": settings.as_dict(), "updates": settings.updates, "provenance": provenance()}
-        facts["recovery"] = (
-            None if run.recovery is None else {"name": run.recovery.name, "sha256": run.recovery.digest}
-        )
+        r = run.recovery
+        facts["recovery"] = None if r is None else {"name": r.name, "sha256": r.digest}
         write_json(folder / "run.json", facts)
     else:
-        run.restore(*found)
+        restore_run(run, *found)
     return run
 
 
 def has_checkpoint(folder: Path) -> bool:
     """Is there anything to resume?"""
     return bool(checkpoints(folder / "checkpoints"))
-
-
-def write_summary(run: Training) -> None:
-    """The run in a few numbers, as `summary.json`."""
-    write_json(run.folder / "summary.json", summarise_run(run.folder, run.seconds))

@@ -1,0 +1,77 @@
+"""A run in a checkpoint, and back: what the next update depends on, so that it comes out bit for bit the same."""
+
+from __future__ import annotations
+
+import sys
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from safeexplorer.files.checkpoint import (
+    flatten,
+    generator_state,
+    restore_generator,
+    save_checkpoint,
+    under,
+    unflatten_like,
+)
+from safeexplorer.files.fields import difference
+
+if TYPE_CHECKING:
+    from safeexplorer.runs.training import Training
+
+
+def save_run(run: Training) -> None:
+    """Learner, robots, counts, the last seconds of the black box, and where every file stands."""
+    arrays = {
+        "learner": run.learner.get_state(),
+        "collector": run.collector.get_state(),
+        "ledger": run.ledger.get_state(),
+        "black_box": run.records.black_box.get_state(),
+        "trailing": np.array(run.trailing, np.float64),
+    }
+    state = {
+        "update": run.update,
+        "seconds": run.seconds,
+        "settings": run.settings.as_dict(),
+        "recovery_digest": run.recovery.digest if run.recovery is not None else "",
+        "streams": {k: generator_state(rng) for k, rng in run.streams._asdict().items()},
+        "offsets": run.records.offsets(),
+    }
+    save_checkpoint(run.folder / "checkpoints", run.update, flatten(arrays), state)
+
+
+def restore_run(run: Training, arrays: dict[str, np.ndarray], state: dict[str, Any]) -> None:
+    """Continue a run that has just been made."""
+    refuse_changes(run, state)
+    run.open_records(state["offsets"])
+    parts = {"learner": run.learner, "ledger": run.ledger, "black_box": run.records.black_box}
+    for name, part in parts.items():
+        part.set_state(unflatten_like(part.get_state(), under(f"{name}/", arrays)))
+    run.trailing.extend(arrays["trailing"].tolist())
+    if not run.collector.set_state(under("collector/", arrays)):
+        begin_anew(run, state["update"])
+    for name, rng in run.streams._asdict().items():
+        restore_generator(rng, state["streams"][name])
+    run.update, run.seconds = state["update"], state["seconds"]
+
+
+def refuse_changes(run: Training, state: dict[str, Any]) -> None:
+    """A run goes on with the settings and the recovery that it began with."""
+    changed = difference(state["settings"], run.settings.as_dict())
+    before, now = state["recovery_digest"], run.recovery.digest if run.recovery is not None else None
+    if now is not None and before != now:
+        changed.append(f"recovery weights: {before[:12]} -> {now[:12]}")
+    if changed:
+        raise ValueError(f"{run.folder} was started with other settings: " + "; ".join(changed))
+
+
+def begin_anew(run: Training, update: int) -> None:
+    """Where an environment cannot be put back into the middle of its episodes, new ones begin."""
+    run.collector.reset(run.env_seed + update)
+    run.ledger.cut()
+    print(
+        "the environment cannot be put back where it was: the run goes on with new episodes, "
+        "not bit for bit as it would have",
+        file=sys.stderr,
+    )
