@@ -3,13 +3,18 @@ VENV := .venv
 ORACLES := .venv-oracles
 PLUGIN := .venv-plugin
 MJLAB := .venv-mjlab
+RAY := .venv-ray
 
-.PHONY: test quickstart test-plugin test-mjlab oracles format clean
+.PHONY: test test-ray quickstart test-plugin test-mjlab oracles format clean
 
 test: $(VENV)/installed
 	$(VENV)/bin/ruff check .
 	$(VENV)/bin/ruff format --check .
 	$(VENV)/bin/pytest
+
+# A real cluster of two nodes on this machine, in an environment of its own.
+test-ray: $(RAY)/installed
+	$(RAY)/bin/pytest -n0 tests/campaigns/test_ray.py
 
 quickstart: $(VENV)/installed
 	$(VENV)/bin/safeexplorer quickstart
@@ -33,11 +38,16 @@ format: $(VENV)/installed
 	$(VENV)/bin/ruff format .
 
 clean:
-	rm -rf $(VENV) $(ORACLES) $(PLUGIN) $(MJLAB) build dist .pytest_cache .ruff_cache
+	rm -rf $(VENV) $(ORACLES) $(PLUGIN) $(MJLAB) $(RAY) build dist .pytest_cache .ruff_cache
 
 $(VENV)/installed: pyproject.toml
 	test -x $(VENV)/bin/python || $(PYTHON) -m venv $(VENV)
 	$(VENV)/bin/pip install --quiet -e .[test]
+	touch $@
+
+$(RAY)/installed: pyproject.toml
+	test -x $(RAY)/bin/python || $(PYTHON) -m venv $(RAY)
+	$(RAY)/bin/pip install --quiet -e .[test,ray]
 	touch $@
 
 # torch is pinned and goes first: any other build pulls gigabytes of accelerator libraries. OmniSafe comes without the

@@ -1,26 +1,19 @@
 """`bench train`: what it times, beside what, and how it says no."""
 
 import json
+from dataclasses import replace
 
 import pytest
+from short_runs import SHORT
 
 from safeexplorer.cli import main
 from safeexplorer.files.interruption import Stopped
 from safeexplorer.robots.physics import RawLoop
 from safeexplorer.runs import benchmark
-from safeexplorer.runs.settings import Settings
 from safeexplorer.runs.training import train
 
 UPDATES, DONE = 8, 3
-SMALL = Settings(
-    robot="half_cheetah",
-    recovery="hold",
-    num_envs=2,
-    rollout_steps=64,
-    epochs=1,
-    minibatches=2,
-    steps=UPDATES * 128,
-)
+SMALL = replace(SHORT, steps=UPDATES * 256)
 
 
 @pytest.fixture(scope="module")
@@ -40,7 +33,7 @@ def test_a_run_is_timed_from_where_it_stands_and_left_alone(capsys, stopped_run)
     before = contents(stopped_run)
     assert main(["bench", "train", "--run", str(stopped_run), "--updates", "4", "--json"]) == 0
     (row,) = json.loads(capsys.readouterr().out)
-    assert (row["robot"], row["method"], row["first_step"]) == ("half_cheetah", "safeexplorer", DONE * 128)
+    assert (row["robot"], row["method"], row["first_step"]) == ("half_cheetah", "safeexplorer", DONE * 256)
     assert row["ratio"] == pytest.approx(row["steps_per_second"] / row["raw_steps_per_second"])
     assert sum(row[part] for part in ("simulate", "act", "learn", "rest")) == pytest.approx(1.0)
     assert contents(stopped_run) == before

@@ -80,8 +80,7 @@ def test_bench_sim_prints_the_ratio_to_the_raw_loop(capsys):
     (row,) = json.loads(out)
     assert set(row) == {"robot", "steps_per_second", "raw_steps_per_second", "ratio"}
     assert row["robot"] == "half_cheetah"
-    assert row["steps_per_second"] > 100
-    assert row["ratio"] > 0
+    assert row["ratio"] == pytest.approx(row["steps_per_second"] / row["raw_steps_per_second"])
     code, out = run(capsys, "bench", "sim", "--robot", "ant", "--seconds", "0.2")
     assert code == 0 and "ant" in out and "ratio" in out
 

@@ -3,25 +3,23 @@
 from __future__ import annotations
 
 import json
+from dataclasses import replace
 
 import numpy as np
 import pytest
 from records import read_table
+from short_runs import SHORT
 
 from safeexplorer.cli import main
-from safeexplorer.runs.settings import Settings
 from safeexplorer.runs.training import train
 
-UPDATES = 3
-SMALL = {"num_envs": 2, "rollout_steps": 512, "epochs": 1, "minibatches": 4, "steps": UPDATES * 1024}
+UPDATES = 12
 
 
 @pytest.fixture(scope="module")
 def run(tmp_path_factory):
     folder = tmp_path_factory.mktemp("run")
-    train(
-        Settings(robot="half_cheetah", recovery="hold", eval_every=UPDATES, eval_episodes=2, **SMALL), folder
-    )
+    train(replace(SHORT, steps=UPDATES * 256, eval_every=UPDATES, eval_episodes=2), folder)
     return folder
 
 
@@ -30,7 +28,7 @@ def test_it_equals_the_evaluation_in_the_loop(run, capsys):
     seed = int(np.random.SeedSequence([1, UPDATES]).generate_state(1)[0])
     assert main(["evaluate", str(run), "--episodes", "2", "--seed", str(seed), "--json"]) == 0
     found = json.loads(capsys.readouterr().out)
-    assert found["steps"] == UPDATES * 1024
+    assert found["steps"] == UPDATES * 256
     assert found["mixed_return"] == noisy["mixed_return"]
     for name, row in (("noisy", noisy), ("deterministic", deterministic)):
         assert found[name] == {k: row[k] for k in ("total_return", "length", "falls", "beta")}

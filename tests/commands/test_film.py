@@ -2,32 +2,27 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import imageio.v3 as iio
 import numpy as np
 import pytest
+from short_runs import SHORT
 
 from safeexplorer.cli import main
 from safeexplorer.recovery import CheckedRecovery
 from safeexplorer.robots.films import INSIDE, OUTSIDE
 from safeexplorer.runs.film import play, read_fall
 from safeexplorer.runs.policies import open_policy
-from safeexplorer.runs.settings import Settings
 from safeexplorer.runs.training import train
 
-SMALL = {
-    "num_envs": 2,
-    "rollout_steps": 256,
-    "epochs": 1,
-    "minibatches": 4,
-    "steps": 4 * 512,
-    "max_radius": 0.3,
-}
+SMALL = replace(SHORT, steps=8 * 256, max_radius=0.3)
 
 
 @pytest.fixture(scope="module")
 def run(tmp_path_factory):
     folder = tmp_path_factory.mktemp("run")
-    train(Settings(robot="half_cheetah", recovery="hold", **SMALL), folder)
+    train(SMALL, folder)
     return folder
 
 
@@ -43,7 +38,7 @@ def test_the_policy_with_its_recovery_tints_recovery_steps_and_draws_the_gauge(r
 
 
 def test_a_sampled_recovery_is_sampled_in_the_film_too(tmp_path, monkeypatch):
-    settings = Settings(robot="half_cheetah", sampled_recovery=True, **SMALL | {"max_radius": 0.1})
+    settings = replace(SMALL, recovery="default", sampled_recovery=True, max_radius=0.1)
     train(settings, tmp_path)
     monkeypatch.delattr(CheckedRecovery, "act")  # its mean
     steps = play(open_policy(tmp_path), seconds=2.0, noisy=True).steps
@@ -70,7 +65,7 @@ def test_the_black_box_of_a_fall_plays(run, tmp_path):
 
 
 def test_falls_of_a_method_without_a_region_have_no_radius(tmp_path):
-    train(Settings(robot="half_cheetah", method="ppo", **SMALL), tmp_path)
+    train(replace(SMALL, method="ppo"), tmp_path)
     steps = read_fall(tmp_path, 1).steps
     assert steps[0].radius is None
 

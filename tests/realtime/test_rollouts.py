@@ -126,11 +126,11 @@ def test_the_recovery_holds_the_robot_between_rollouts(bench):
     assert b.loop.status().missed == 0
 
 
-def test_five_seconds_at_100_hz_with_faults_and_slow_updates_send_a_command_in_every_tick(tmp_path):
-    robot, status, events, rollouts = faulty_robot.run(4.0, tmp_path / "robot.jsonl")
-    # A loaded machine may pass over ticks, which the log then says. Not one that ran went without a command, and two
-    # seconds of updates, 200 ticks, did not stop the loop.
+def test_seconds_at_100_hz_with_faults_and_slow_updates_send_a_command_in_every_tick(tmp_path):
+    robot, status, events, held = faulty_robot.run(4.0, tmp_path / "robot.jsonl")
+    # A loaded machine may pass over ticks, which the log then says. Not one that ran went without a command, and
+    # the updates did not stop the loop.
     passed_over = sum(e["count"] for e in events if e["event"] == "missed")
     assert len(robot.writes) == status.commands == status.ticks - passed_over
-    assert status.ticks >= rollouts * (faulty_robot.ROWS + faulty_robot.UPDATE * RATE) and passed_over < 200
-    assert faulty_robot.handled(events) == robot.expected != [] and rollouts >= 2
+    assert status.ticks >= len(held) * (faulty_robot.ROWS + faulty_robot.UPDATE * RATE) and min(held) > 1
+    assert faulty_robot.handled(events) == robot.expected != [] and len(held) >= 2

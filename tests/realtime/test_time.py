@@ -53,9 +53,9 @@ def test_too_many_late_ticks_in_a_row_latch_the_e_stop(bench):
 
 
 def test_a_thread_that_hangs_is_reported_to_the_one_who_waits(bench, monkeypatch):
-    monkeypatch.setattr(loop, "HUNG", 0.05)
     b = bench()
     b.loop.arm()
+    monkeypatch.setattr(loop, "HUNG", 0.05)
     going = threading.Event()
     b.robot.faults["policy", 3] = lambda: going.wait() and [LED]
     with pytest.raises(RuntimeError, match="hardware e-stop"):

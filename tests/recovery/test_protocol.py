@@ -3,7 +3,6 @@
 import json
 import pickle
 import shutil
-import time
 
 import numpy as np
 import pytest
@@ -43,9 +42,10 @@ def test_every_named_recovery_acts_within_bounds_on_any_number_of_rows(robot):
     world.close()
 
 
-def test_default_is_the_first_known_one():
-    for robot in ROBOTS.values():
-        assert load_recovery("default", robot).name == known_recoveries(robot.name, robot.posture)[0]
+@pytest.mark.parametrize("robot", ["half_cheetah", "ant", "go1"])
+def test_default_is_the_learned_recovery_of_the_robots_name(robot):
+    recovery = load_recovery("default", get_robot(robot))
+    assert recovery.name == robot and recovery.has_density
 
 
 @pytest.mark.parametrize(("robot", "rest"), [("half_cheetah", 0.13), ("ant", 0.13), ("go1", 0.05)])
@@ -237,18 +237,6 @@ def test_an_unknown_name_lists_the_known_ones(tmp_path):
         load_recovery("gallop", CHEETAH)
     with pytest.raises(RecoveryError, match=r"nowhere.npz: cannot be read: No such file"):
         load_recovery(tmp_path / "nowhere.npz", CHEETAH)
-
-
-def test_acting_is_cheap(tmp_path):
-    """One 256-256 actor for four robots: a few dozen microseconds, checks included."""
-    write_actor(tmp_path / "big.npz", hidden=(256, 256))
-    recovery = load_recovery(tmp_path / "big.npz", CHEETAH)
-    took = []
-    for _ in range(300):
-        began = time.perf_counter()
-        recovery.act(OBSERVATION)
-        took.append(time.perf_counter() - began)
-    assert np.percentile(took, 10) < 200e-6  # generous: the machine may be busy
 
 
 def test_shipped_files_are_what_the_manifest_says():

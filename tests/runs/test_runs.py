@@ -93,9 +93,9 @@ def test_train_says_what_has_no_effect_before_it_starts(capsys, monkeypatch, tmp
     assert "no effect on this run of ppo: --lambda-compat, --max-radius\n" in capsys.readouterr().err
 
 
-@pytest.mark.parametrize("method", [*METHODS, *CONSTRAINED])
-def test_every_method_has_runs_of_its_own(method):
-    assert run_spec(Settings(method=method)).identity["method"] == method
+def test_every_method_has_runs_of_its_own():
+    keys = {run_spec(Settings(method=method)).key for method in (*METHODS, *CONSTRAINED)}
+    assert len(keys) == len(METHODS) + len(CONSTRAINED)
 
 
 def test_the_command_of_every_run_of_the_paper_gives_back_its_settings(tmp_path):

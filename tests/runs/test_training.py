@@ -16,26 +16,15 @@ import numpy as np
 import pytest
 from records import read_table
 from same_run import assert_same_run, final_state
+from short_runs import SHORT
 
 from safeexplorer.files.checkpoint import RunInUse, checkpoints, exclusive, load_checkpoint
 from safeexplorer.files.interruption import Stopped
 from safeexplorer.runs.exits import exit_states, read_exits
-from safeexplorer.runs.settings import Settings, stored_settings
+from safeexplorer.runs.settings import stored_settings
 from safeexplorer.runs.training import open_run, train
 
-SMALL = Settings(
-    robot="half_cheetah",
-    recovery="hold",
-    num_envs=2,
-    rollout_steps=128,
-    epochs=2,
-    minibatches=4,
-    steps=8 * 256,
-    max_radius=0.6,
-    checkpoint_every=3,
-    exits_per_update=4,
-    falls_kept=2,
-)
+SMALL = replace(SHORT, steps=8 * 256, max_radius=0.6, exits_per_update=4, falls_kept=2)
 
 
 @pytest.fixture(scope="module")

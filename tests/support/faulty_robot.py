@@ -82,8 +82,8 @@ def learn(matrix: Any, multiply: Any) -> None:
 
 def run(
     seconds: float, log: Path, priority: int | None = None
-) -> tuple[FaultyRobot, Status, list[dict[str, Any]], int]:
-    """Rollouts and updates for so long; the robot, the last status, the log, and how many rollouts."""
+) -> tuple[FaultyRobot, Status, list[dict[str, Any]], list[int]]:
+    """Rollouts and updates for so long; the robot, the last status, the log, and the commands during each update."""
     matrix, multiply = jax.numpy.ones((200, 200)), jax.jit(lambda x: x @ x)
     multiply(matrix).block_until_ready()
     robot = FaultyRobot()
@@ -91,14 +91,15 @@ def run(
     limits = {"rate": RATE, "safe_action": [0.0], "max_age": 0.5, "max_blind": 1.0, "max_overruns": 1000}
     with RobotLoop(robot, **who, **limits, log=log, priority=priority, reset=robot.set_upright) as loop:
         loop.arm(robot.policy)
-        began, rollouts = time.monotonic(), 0
+        began, held = time.monotonic(), []
         while time.monotonic() - began < seconds:
             loop.record(robot.policy, ROWS)
+            before = len(robot.writes)
             learn(matrix, multiply)
-            rollouts += 1
+            held.append(len(robot.writes) - before)
         loop.disarm()
         status = loop.status()
-    return robot, status, read_log(log), rollouts
+    return robot, status, read_log(log), held
 
 
 def handled(events: list[dict[str, Any]]) -> list[tuple[str, str]]:
@@ -108,12 +109,12 @@ def handled(events: list[dict[str, Any]]) -> list[tuple[str, str]]:
 def main() -> None:
     with tempfile.TemporaryDirectory() as folder:
         seconds, *priority = sys.argv[1:]
-        robot, status, events, rollouts = run(
+        robot, status, events, held = run(
             float(seconds), Path(folder) / "robot.jsonl", *(int(x) for x in priority)
         )
     gaps = 1e3 * np.diff(robot.writes)
     print(status)
-    print(f"{rollouts} rollouts, every fault handled in its tick: {handled(events) == robot.expected}")
+    print(f"{len(held)} rollouts, every fault handled in its tick: {handled(events) == robot.expected}")
     print(
         f"commands {len(robot.writes)}, ms between them: median {np.median(gaps):.2f}, most {gaps.max():.2f}"
     )

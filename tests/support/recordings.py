@@ -3,6 +3,7 @@
 import numpy as np
 
 from safeexplorer.acting.trajectory import Rollout, blank_rollout
+from safeexplorer.learning.networks import init_actor_critic
 
 
 def drawn(*robots: str) -> Rollout:
@@ -17,6 +18,22 @@ def drawn(*robots: str) -> Rollout:
         truncated=np.isin(letters, ["T", "L"]),
         recovering=np.isin(letters, ["r", "X", "L"]),
     )
+
+
+def three_episodes() -> tuple[dict, Rollout]:
+    """Of one step each, the last under recovery, and a policy: observation 0, mean = bias = 0, sigma = 1, V = 0.
+
+    So A = r, and the gradient has two entries: -mean(A a) for the bias and -mean(A (a^2 - 1)) for log sigma.
+    """
+    params = init_actor_critic(np.random.default_rng(0), 1, 1, ())
+    params["critic"][0]["weight"][:] = 0.0
+    rollout = drawn("FFX")._replace(
+        observation=np.zeros((3, 1, 1), np.float32),
+        action=np.float32([[[1]], [[-1]], [[0]]]),
+        proposed=np.float32([[[1]], [[-1]], [[2]]]),
+        task_reward=np.array([[1.0], [-1.0], [-3.0]]),
+    )
+    return params, rollout
 
 
 def native(rollout: Rollout) -> dict[str, np.ndarray]:
