@@ -13,6 +13,7 @@ from safeexplorer.robots import ROBOT_FILES
 from safeexplorer.runs.specs import RunSpec
 
 NODE_LOSSES = 100  # a task is moved to another node so often
+LOOPBACK = "RAY_ENABLE_WINDOWS_OR_OSX_CLUSTER"  # where it is "0", Ray listens on 127.0.0.1 alone
 LOCK_SECONDS = 120.0  # a lost node's process may hold the run until it is gone
 
 
@@ -22,6 +23,8 @@ class RayEngine:
     slots = None  # Ray queues what does not fit
 
     def __init__(self, address: str | None = None):
+        if not (address or os.environ.get("RAY_ADDRESS")):
+            os.environ.setdefault(LOOPBACK, "0")
         try:
             import ray
         except ImportError as error:
