@@ -20,10 +20,10 @@ from safeexplorer.theory.enumeration import (
     masked,
 )
 from safeexplorer.theory.mdp import (
-    engaged_table,
     leaning_robot,
     random_mdp,
     random_policy,
+    recovering_table,
     value,
     visitation,
 )
@@ -123,20 +123,20 @@ def test_enumeration_is_complete(seed, handoff):
     rng = np.random.default_rng(seed)
     mdp = random_mdp(rng, states=4)
     theta, recovery = rng.normal(size=(4, 2)), random_policy(rng, mdp)
-    engaged = engaged_table(mdp, JumpStart(constant(handoff)), horizon=3)
-    paths = enumerate_trajectories(mdp, theta, recovery, engaged)
+    recovering = recovering_table(mdp, JumpStart(constant(handoff)), horizon=3)
+    paths = enumerate_trajectories(mdp, theta, recovery, recovering)
     assert paths.probability.sum() == pytest.approx(1.0)
-    expected = finite_horizon_return(mdp, theta, recovery, engaged)
+    expected = finite_horizon_return(mdp, theta, recovery, recovering)
     assert paths.probability @ paths.total_reward == pytest.approx(expected, abs=1e-12)
 
 
-def test_engaged_tables_are_asked_of_the_real_interventions():
+def test_recovering_tables_are_asked_of_the_real_interventions():
     mdp = leaning_robot()
-    region = engaged_table(mdp, SafeRegion(constant(1.0)), horizon=2)
+    region = recovering_table(mdp, SafeRegion(constant(1.0)), horizon=2)
     assert region[0, :, 0].tolist() == [False, False, True, True, True]
-    jump = engaged_table(mdp, JumpStart(constant(1)), horizon=2)
+    jump = recovering_table(mdp, JumpStart(constant(1)), horizon=2)
     assert jump[:, 0, 0].tolist() == [True, False]
-    shield = engaged_table(mdp, StateShield(lambda s: s[:, 0] == 3), horizon=2)
+    shield = recovering_table(mdp, StateShield(lambda s: s[:, 0] == 3), horizon=2)
     assert np.flatnonzero(shield[1, :, 2]).tolist() == [3]
 
 
@@ -155,8 +155,8 @@ def test_theorem_1_on_any_process(seed, radius):
     rng = np.random.default_rng(seed)
     mdp = random_mdp(rng, states=4)
     theta, recovery = rng.normal(size=(4, 2)), random_policy(rng, mdp, deterministic=seed % 2 == 0)
-    engaged = engaged_table(mdp, SafeRegion(constant(radius)), horizon=3)
-    assert gradient.quality(mdp, theta, recovery, engaged, masked).bias < 1e-8
+    recovering = recovering_table(mdp, SafeRegion(constant(radius)), horizon=3)
+    assert gradient.quality(mdp, theta, recovery, recovering, masked).bias < 1e-8
 
 
 @cheap

@@ -15,7 +15,7 @@ from safeexplorer.theory.mdp import outside_region
 
 def inverted(paths, main):
     """The mask the wrong way round: the score of recovery steps."""
-    return score_estimator(paths, main, paths.executed, paths.engaged)
+    return score_estimator(paths, main, paths.executed, paths.recovering)
 
 
 @pytest.mark.parametrize("wrong", [inverted, unmasked])

@@ -21,15 +21,15 @@ class Trajectories:
     state: np.ndarray  # [N, T] s_t
     proposed: np.ndarray  # [N, T] the main policy's own sample
     executed: np.ndarray  # [N, T] what acted
-    engaged: np.ndarray  # [N, T] bool, the recovery acted
+    recovering: np.ndarray  # [N, T] bool, the recovery acted
     alive: np.ndarray  # [N, T] bool, the episode has not ended
     total_reward: np.ndarray  # [N] r(tau) = sum_t gamma^t r_t
 
 
-def step_distribution(mdp: MDP, main: np.ndarray, recovery: np.ndarray, engaged: np.ndarray) -> np.ndarray:
-    """[S, proposed, executed, S'] probability of one step; engaged [S, A] by state and proposed action."""
+def step_distribution(mdp: MDP, main: np.ndarray, recovery: np.ndarray, recovering: np.ndarray) -> np.ndarray:
+    """[S, proposed, executed, S'] probability of one step; recovering [S, A] by state and proposed action."""
     own = np.eye(mdp.actions)[None]  # executed = proposed
-    executed = np.where(engaged[:, :, None], recovery[:, None, :], own)
+    executed = np.where(recovering[:, :, None], recovery[:, None, :], own)
     joint = main[:, :, None, None] * executed[..., None] * mdp.transition[:, None]
     joint[mdp.terminal] = 0.0
     for state in np.flatnonzero(mdp.terminal):
@@ -38,14 +38,14 @@ def step_distribution(mdp: MDP, main: np.ndarray, recovery: np.ndarray, engaged:
 
 
 def enumerate_trajectories(
-    mdp: MDP, theta: np.ndarray, recovery: np.ndarray, engaged: np.ndarray
+    mdp: MDP, theta: np.ndarray, recovery: np.ndarray, recovering: np.ndarray
 ) -> Trajectories:
-    """All trajectories of the mixed process; engaged [T, S, A] says when the recovery takes over."""
+    """All trajectories of the mixed process; recovering [T, S, A] says when the recovery takes over."""
     main = softmax(theta)
     now = np.flatnonzero(mdp.start)
     probability, total_reward = mdp.start[now], np.zeros(len(now))
     history = np.zeros((len(now), 0, 3), np.int64)  # (state, proposed, executed) per step
-    for t, table in enumerate(engaged):
+    for t, table in enumerate(recovering):
         joint = step_distribution(mdp, main, recovery, table)[now]  # [N, A, A, S]
         parent, proposed, executed, after = np.nonzero(joint)
         step = np.stack([now[parent], proposed, executed], axis=1)
@@ -55,30 +55,30 @@ def enumerate_trajectories(
         total_reward = total_reward[parent] + mdp.gamma**t * reward
         now = after
     state, proposed, executed = np.moveaxis(history, 2, 0)
-    took_over = engaged[np.arange(len(engaged)), state, proposed]
+    took_over = recovering[np.arange(len(recovering)), state, proposed]
     alive = ~mdp.terminal[state]
     return Trajectories(probability, state, proposed, executed, took_over & alive, alive, total_reward)
 
 
-def finite_horizon_return(mdp: MDP, theta: np.ndarray, recovery: np.ndarray, engaged: np.ndarray) -> float:
+def finite_horizon_return(mdp: MDP, theta: np.ndarray, recovery: np.ndarray, recovering: np.ndarray) -> float:
     """J_mix over T steps by backward induction, without enumerating anything."""
     main, values = softmax(theta), np.zeros(mdp.states)
-    for table in engaged[::-1]:
+    for table in recovering[::-1]:
         joint = step_distribution(mdp, main, recovery, table).sum(axis=1)  # [S, executed, S']
         values = np.einsum("sap,sap->s", joint, mdp.reward + mdp.gamma * values)
     return float(mdp.start @ values)
 
 
 def finite_difference_gradient(
-    mdp: MDP, theta: np.ndarray, recovery: np.ndarray, engaged: np.ndarray, width: float = 1e-5
+    mdp: MDP, theta: np.ndarray, recovery: np.ndarray, recovering: np.ndarray, width: float = 1e-5
 ) -> np.ndarray:
     """Central differences of J_mix in every logit [S, A]."""
     gradient = np.zeros_like(theta)
     for index in np.ndindex(theta.shape):
         nudge = np.zeros_like(theta)
         nudge[index] = width
-        up = finite_horizon_return(mdp, theta + nudge, recovery, engaged)
-        down = finite_horizon_return(mdp, theta - nudge, recovery, engaged)
+        up = finite_horizon_return(mdp, theta + nudge, recovery, recovering)
+        down = finite_horizon_return(mdp, theta - nudge, recovery, recovering)
         gradient[index] = (up - down) / (2 * width)
     return gradient
 
@@ -101,17 +101,17 @@ def score_estimator(
 
 def masked(paths: Trajectories, main: np.ndarray) -> np.ndarray:
     """Equation (correct-gradient): the score of main steps only."""
-    return score_estimator(paths, main, paths.executed, ~paths.engaged)
+    return score_estimator(paths, main, paths.executed, ~paths.recovering)
 
 
 def relabelled(paths: Trajectories, main: np.ndarray) -> np.ndarray:
     """Recovery RL's rule carried into a policy gradient: the score of the proposal, at every step."""
-    return score_estimator(paths, main, paths.proposed, np.ones_like(paths.engaged))
+    return score_estimator(paths, main, paths.proposed, np.ones_like(paths.recovering))
 
 
 def unmasked(paths: Trajectories, main: np.ndarray) -> np.ndarray:
     """Recovery actions scored as if the main policy had chosen them."""
-    return score_estimator(paths, main, paths.executed, np.ones_like(paths.engaged))
+    return score_estimator(paths, main, paths.executed, np.ones_like(paths.recovering))
 
 
 def importance_sampled(
@@ -119,7 +119,7 @@ def importance_sampled(
 ) -> np.ndarray:
     """Equation (is-decomp): main steps, plus recovery steps weighted by min(pi / mu, cap)."""
     ratio = main[paths.state, paths.executed] / recovery[paths.state, paths.executed]
-    weight = np.where(paths.engaged, np.minimum(ratio, cap), 1.0)
+    weight = np.where(paths.recovering, np.minimum(ratio, cap), 1.0)
     return score_estimator(paths, main, paths.executed, weight)
 
 

@@ -23,10 +23,10 @@ from safeexplorer.theory.enumeration import (
 from safeexplorer.theory.mdp import (
     MDP,
     action_value,
-    engaged_table,
     leaning_robot,
     random_mdp,
     random_policy,
+    recovering_table,
     softmax,
 )
 
@@ -59,12 +59,12 @@ class Quality(NamedTuple):
 
 
 def quality(
-    mdp: MDP, theta: np.ndarray, recovery: np.ndarray, engaged: np.ndarray, estimator: Estimator
+    mdp: MDP, theta: np.ndarray, recovery: np.ndarray, recovering: np.ndarray, estimator: Estimator
 ) -> Quality:
     """Enumerate all trajectories and compare the estimator with the finite difference of J_mix."""
-    paths = enumerate_trajectories(mdp, theta, recovery, engaged)
+    paths = enumerate_trajectories(mdp, theta, recovery, recovering)
     mean, variance = mean_and_variance(paths, estimator(paths, softmax(theta)))
-    truth = finite_difference_gradient(mdp, theta, recovery, engaged)
+    truth = finite_difference_gradient(mdp, theta, recovery, recovering)
     return Quality(float(np.linalg.norm(mean - truth)), variance, float(np.linalg.norm(truth)))
 
 
@@ -84,8 +84,8 @@ def masked_gradient(intervention: str, recovery: str, estimator: Estimator = mas
     """Theorem 1 for one intervention and one recovery on the leaning robot."""
     claim, takes_over = INTERVENTIONS[intervention]
     mdp = leaning_robot()
-    engaged = engaged_table(mdp, takes_over, HORIZON)
-    found = quality(mdp, THETA, RECOVERIES[recovery], engaged, estimator)
+    recovering = recovering_table(mdp, takes_over, HORIZON)
+    found = quality(mdp, THETA, RECOVERIES[recovery], recovering, estimator)
     statement = f"|E[masked] - finite difference of J_mix|, {intervention}, {recovery} recovery"
     return bias_check(f"Theorem 1, {claim}", statement, found, unbiased=True)
 
@@ -98,8 +98,8 @@ def masked_gradient_random(seed: int = 0, count: int = 20, estimator: Estimator 
         for trial in range(count):
             mdp = random_mdp(rng, states=4)
             theta, recovery = rng.normal(size=(4, 2)), random_policy(rng, mdp, deterministic=trial % 2 == 0)
-            engaged = engaged_table(mdp, takes_over, horizon=3)
-            worst = max(worst, quality(mdp, theta, recovery, engaged, estimator).bias)
+            recovering = recovering_table(mdp, takes_over, horizon=3)
+            worst = max(worst, quality(mdp, theta, recovery, recovering, estimator).bias)
     statement = f"the same, worst of {3 * count} random processes"
     return Check("Theorem 1", statement, worst, "<=", ROUNDING)
 
@@ -110,7 +110,7 @@ def estimators_side_by_side() -> list[Check]:
     Masked and relabelled are unbiased; the other three target something else.
     """
     mdp, recovery = leaning_robot(), RECOVERIES["stochastic"]
-    engaged = engaged_table(mdp, INTERVENTIONS["safe region"][1], HORIZON)
+    recovering = recovering_table(mdp, INTERVENTIONS["safe region"][1], HORIZON)
 
     def weighted(cap: float) -> Estimator:
         return lambda paths, main: importance_sampled(paths, main, recovery, cap)
@@ -123,7 +123,7 @@ def estimators_side_by_side() -> list[Check]:
         ("Remark 1", f"bias of IS truncated at {CAP:g}", weighted(CAP), False),
     ]
     return [
-        bias_check(claim, statement, quality(mdp, THETA, recovery, engaged, estimator), unbiased)
+        bias_check(claim, statement, quality(mdp, THETA, recovery, recovering, estimator), unbiased)
         for claim, statement, estimator, unbiased in rows
     ]
 
@@ -134,12 +134,12 @@ def relabelling_variance() -> Check:
     The unused proposal is independent of everything that happens, so its score adds noise and no bias.
     """
     mdp, recovery, main = leaning_robot(), RECOVERIES["stochastic"], softmax(THETA)
-    engaged = engaged_table(mdp, INTERVENTIONS["safe region"][1], HORIZON)
-    paths = enumerate_trajectories(mdp, THETA, recovery, engaged)
+    recovering = recovering_table(mdp, INTERVENTIONS["safe region"][1], HORIZON)
+    paths = enumerate_trajectories(mdp, THETA, recovery, recovering)
     _, low = mean_and_variance(paths, masked(paths, main))
     _, high = mean_and_variance(paths, relabelled(paths, main))
     information = 1.0 - (main**2).sum(axis=1)  # E_pi |grad log pi|^2 of a softmax
-    added = (paths.engaged * information[paths.state]).sum(axis=1) * paths.total_reward**2
+    added = (paths.recovering * information[paths.state]).sum(axis=1) * paths.total_reward**2
     predicted = float(paths.probability @ added)
     return Check(
         claim="Recovery RL port",
@@ -158,11 +158,11 @@ def importance_bias() -> Check:
     by dynamic programming.
     """
     mdp, recovery, main = leaning_robot(), RECOVERIES["stochastic"], softmax(THETA)
-    engaged = engaged_table(mdp, INTERVENTIONS["safe region"][1], HORIZON)
-    paths = enumerate_trajectories(mdp, THETA, recovery, engaged)
+    recovering = recovering_table(mdp, INTERVENTIONS["safe region"][1], HORIZON)
+    paths = enumerate_trajectories(mdp, THETA, recovery, recovering)
     mean, _ = mean_and_variance(paths, importance_sampled(paths, main, recovery))
     bias = mean - mean_and_variance(paths, masked(paths, main))[0]
-    predicted = off_policy_contribution(mdp, main, recovery, engaged[:, :, 0])
+    predicted = off_policy_contribution(mdp, main, recovery, recovering[:, :, 0])
     return Check(
         claim="Remark 1, eq. (is-decomp)",
         statement="IS bias - policy gradient of the main policy at recovery states",
@@ -199,12 +199,12 @@ def action_triggered_shield() -> list[Check]:
     part of the world.
     """
     mdp, recovery = leaning_robot(), RECOVERIES["deterministic"]
-    engaged = np.zeros((HORIZON, mdp.states, mdp.actions), bool)
-    engaged[:, 1:, WALK:] = True
+    recovering = np.zeros((HORIZON, mdp.states, mdp.actions), bool)
+    recovering[:, 1:, WALK:] = True
     shielded = "action-triggered shield: bias of"
     return [
         bias_check(
-            "outside Theorem 1", f"{shielded} {name}", quality(mdp, THETA, recovery, engaged, rule), right
+            "outside Theorem 1", f"{shielded} {name}", quality(mdp, THETA, recovery, recovering, rule), right
         )
         for name, rule, right in (("masked", masked, False), ("scoring the proposal", relabelled, True))
     ]

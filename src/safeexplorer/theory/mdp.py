@@ -86,7 +86,7 @@ def training_reward(mdp: MDP, outside: np.ndarray, r_term: float) -> MDP:
     return replace(mdp, reward=reward)
 
 
-def engaged_table(mdp: MDP, intervention: Intervention, horizon: int, progress: float = 0.0) -> np.ndarray:
+def recovering_table(mdp: MDP, intervention: Intervention, horizon: int, progress: float = 0.0) -> np.ndarray:
     """[T, S, A] bool: who acts, asked of a real intervention at every time and state.
 
     A state's observation is its number. The last axis is the proposed action, on which no intervention
