@@ -14,26 +14,49 @@ from same_run import assert_same_run
 from short_runs import short_runs
 
 from safeexplorer.campaigns import Campaign, make_engine, make_jobs
-from safeexplorer.campaigns.overview import last_row
 from safeexplorer.campaigns.ray import LOOPBACK
 from safeexplorer.files.checkpoint import is_held
+from safeexplorer.files.interruption import Stopped
+from safeexplorer.files.tables import last_row
 
 os.environ[LOOPBACK] = "0"  # read when Ray is imported
 pytest.importorskip("ray", reason="Ray has an environment of its own: make test-ray")
 pytestmark = [pytest.mark.timeout(600), pytest.mark.filterwarnings("default")]  # Ray's warnings are not ours
 
-LOSE_AT = 5  # updates of each run under way
+FAR = 5  # updates
 
 
-@pytest.fixture
+@pytest.fixture(scope="module")
 def cluster():
     """Two nodes of one CPU each: a real cluster but for the network between them."""
+    import ray
     from ray.cluster_utils import Cluster
 
     made = Cluster(initialize_head=True, head_node_args={"num_cpus": 1})
     made.add_node(num_cpus=1)
     yield made
+    ray.shutdown()
     made.shutdown()
+
+
+def under_way(jobs):
+    """The runs that are written now and have come some way."""
+    held = [job for job in jobs if is_held(job.folder)]
+    rows = [last_row(job.folder / "metrics.csv") for job in held]
+    return [job for job, row in zip(held, rows, strict=True) if row and row["update"] >= FAR]
+
+
+def test_an_interrupt_leaves_everything_resumable(cluster, tmp_path):
+    def interrupt(jobs):
+        if under_way(jobs):
+            os.kill(os.getpid(), signal.SIGINT)
+
+    jobs = make_jobs(short_runs(4), tmp_path)
+    with pytest.raises(Stopped):
+        Campaign(jobs, make_engine("ray", 0, cluster.address), interrupt).run()
+    assert [job.state for job in jobs] == ["waiting"] * 4
+    assert not any(is_held(job.folder) or (job.folder / "failure.json").exists() for job in jobs)
+    assert any((job.folder / "checkpoints").is_dir() for job in jobs)
 
 
 def test_losing_a_node_costs_no_run(cluster, tmp_path):
@@ -41,8 +64,7 @@ def test_losing_a_node_costs_no_run(cluster, tmp_path):
 
     def lose_a_node(jobs):
         """As soon as both nodes have runs well under way: as if the machine had gone."""
-        rows = [last_row(job.folder) for job in jobs if is_held(job.folder)]
-        if lost or len(rows) < 2 or not all(row and row["update"] >= LOSE_AT for row in rows):
+        if lost or len(under_way(jobs)) < 2:
             return
         (second,) = cluster.worker_nodes
         (raylet,) = second.all_processes["raylet"]

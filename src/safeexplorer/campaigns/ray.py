@@ -48,7 +48,8 @@ class RayEngine:
         try:
             return Outcome(*self.ray.get(reference))
         except self.ray.exceptions.RayError as error:
-            return Outcome(str(error).strip().splitlines()[-1])
+            words = str(error).strip() or type(error).__name__  # a cancelled task says nothing
+            return Outcome(words.splitlines()[-1])
 
     def stop(self, reference: Any) -> None:
         self.ray.cancel(reference)  # an interrupt in the task: it saves and ends
