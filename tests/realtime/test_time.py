@@ -79,7 +79,7 @@ def test_disarming_ends_a_recording_and_puts_the_interpreter_back(bench):
         return [LED]
 
     b.robot.faults["policy", 3] = leave
-    with pytest.raises(RuntimeError, match="disarmed"):
+    with pytest.raises(RuntimeError, match=r"was disarmed|is not armed"):  # as one or the other is faster
         b.record()
     assert b.sent[-1] == SAFE and len(b.sent) == 5
     b.loop.close()
