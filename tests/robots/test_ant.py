@@ -14,7 +14,6 @@ def bodies(z, quaternions):
     qpos = np.zeros((len(quaternions), 15))
     qpos[:, 2], qpos[:, 3:7] = z, quaternions
     pose = ant.Ants(qpos=qpos)
-    ant.prepare(pose)
     return pose
 
 

@@ -96,7 +96,7 @@ def test_a_robot_file_that_is_none_is_refused(text, message, tmp_path, capsys):
         ({"name": "my robot"}, "name is 'my robot'; allowed: letters"),
         ({"name": "mine", "terms": ("forward",)}, "flavour 'task' weighs 'ctrl'; its terms: forward"),
         ({"name": "mine", "flavours": {"task": {}}}, "mine has no flavour 'recovery'"),
-        ({"name": "mine", "action_size": 5}, "posture has another number of joints than action_size = 5"),
+        ({"name": "mine", "action_size": 5}, "posture has \\[6, 6, 6\\] joints; allowed: action_size = 5"),
     ],
 )
 def test_a_robot_that_cannot_work_is_refused(change, message):

@@ -46,7 +46,7 @@ class SquashedActor:
             np.any((self.centre + self.half > self.high) | (self.centre - self.half < self.low))
         )
         mean = {k: v[..., : self.low.size] for k, v in layers[-1].items()}
-        # For a few rows a wide layer's weights are read fastest column by column.
+        # Column by column: in another order sums are rounded otherwise, and no recorded run could be continued.
         wide = [layer | {"weight": np.asfortranarray(layer["weight"])} for layer in (*layers[1:-1], mean)]
         self._mean_layers = [*layers[:1], *wide]
 

@@ -23,7 +23,6 @@ MAX_CONTACT = 1.0  # N and N m: contact forces are clipped to +-1 before they ar
 
 class Ants(Bodies):
     height = cached_property(lambda self: self.qpos[:, 2])
-    sag = cached_property(lambda self: np.zeros(len(self.qpos)))  # height - 0.75
     quaternion = cached_property(lambda self: tuple(self.qpos[:, 3:7].T))  # w, x, y, z
     torso = cached_property(lambda self: self.xpos[:, TORSO, 0])
     forces = cached_property(lambda self: self.cfrc_ext.reshape(len(self.qpos), -1))
@@ -47,13 +46,9 @@ def tilt(w: np.ndarray, x: np.ndarray, y: np.ndarray, z: np.ndarray) -> np.ndarr
     return np.arctan2(across, along) * half_phi / 90.0
 
 
-def prepare(now: Ants) -> None:
-    np.subtract(now.height, NOMINAL_HEIGHT, out=now.sag)
-
-
 def distance(now: Ants) -> np.ndarray:
     """D = |(z - 0.75, tilt)|."""
-    return np.hypot(now.sag, tilt(*now.quaternion))
+    return np.hypot(now.height - NOMINAL_HEIGHT, tilt(*now.quaternion))
 
 
 def fallen(now: Ants) -> np.ndarray:
@@ -70,7 +65,7 @@ def reward_terms(now: Ants, before: Ants, fallen: np.ndarray, distance: np.ndarr
         "healthy": ~fallen,
         "ctrl": np.vecdot(now.action, now.action),
         "contact": np.vecdot(forces, forces),
-        "height": np.abs(now.sag),
+        "height": np.abs(now.height - NOMINAL_HEIGHT),
     }
 
 
@@ -133,7 +128,6 @@ ROBOT = Robot(
     derived=("xpos", "cfrc_ext"),
     memory={"torso_x": ()},
     bodies=Ants,
-    prepare=prepare,
     observe=observe,
     distance=distance,
     fallen=fallen,

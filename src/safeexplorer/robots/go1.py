@@ -236,7 +236,6 @@ ROBOT = Robot(
         "recovery_tight": {"healthy": 1.0, "distance": -5.0, "joint_deviation": -0.1},
     },
     floored=True,
-    hold=tuple(DEFAULT_POSE),
     posture=Posture(range(13, 25), range(25, 37), pose=tuple(DEFAULT_POSE), offset=tuple(DEFAULT_POSE)),
     recipe={"steps": 10_000_000, "flavour": "recovery_tight", "q_learning_rate": 3e-4},
     camera={"distance": 1.25, "azimuth": 130.0, "elevation": -18.0},

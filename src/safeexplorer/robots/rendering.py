@@ -9,7 +9,7 @@ from typing import Any
 import mujoco
 import numpy as np
 
-from safeexplorer.robots.screen import has_screen
+from safeexplorer.robots.simulation import has_screen
 
 MAX_GEOMS = 10_000  # in a picture
 

@@ -72,7 +72,6 @@ class Robot:
     time_limit: int = 1000
     recovery_time_limit: int = 250
     build_picture: Callable[[], mujoco.MjModel] | None = None  # to draw instead of the physics model
-    hold: tuple[float, ...] = ()  # the action that keeps the nominal pose; () for all zeros
     posture: Posture | None = None  # with it, the robot has the recoveries `hold` and `passive`
     recipe: Mapping[str, Any] = field(default_factory=dict)  # settings of `recovery train` that are its own
     camera: Mapping[str, float] = field(default_factory=dict)  # fields of MjvCamera
@@ -106,8 +105,9 @@ class Robot:
         return Interface(self.name, self.observation_size, low, high, posture=self.posture)
 
     def hold_action(self) -> Array:
-        """The action that keeps the nominal pose, [m]."""
-        return np.array(self.hold or (0.0,) * self.action_size)
+        """The constant action that keeps the nominal pose, [m]: its angles for servos, else no torque."""
+        servos = self.posture is not None and self.posture.stiffness is None
+        return np.array(self.posture.pose) if servos else np.zeros(self.action_size)
 
     def episode_limit(self, flavour: str) -> int:
         return self.time_limit if flavour == "task" else self.recovery_time_limit
@@ -128,11 +128,8 @@ def check(robot: Robot) -> None:
                 raise ValueError(
                     f"{robot.name}: flavour {flavour!r} weighs {term!r}; its terms: {', '.join(robot.terms)}"
                 )
-    posture = robot.posture
-    if (
-        posture is not None
-        and not len(posture.angle) == len(posture.speed) == len(posture.pose) == robot.action_size
-    ):
+    joints = [len(part) for p in [robot.posture] if p for part in (p.angle, p.speed, p.pose)]
+    if any(count != robot.action_size for count in joints):
         raise ValueError(
-            f"{robot.name}: posture has another number of joints than action_size = {robot.action_size}"
+            f"{robot.name}: posture has {joints} joints; allowed: action_size = {robot.action_size}"
         )

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import math
+import os
+import sys
 from collections.abc import Mapping, Sequence
 from typing import Any
 
@@ -14,7 +16,12 @@ from gymnasium.vector.utils import batch_space
 from safeexplorer.acting.streams import WORDS, generator_of, spawn, words_of
 from safeexplorer.files.extras import load
 from safeexplorer.robots.robot import Robot
-from safeexplorer.robots.screen import has_screen
+
+
+def has_screen() -> bool:
+    """Can a window be opened?"""
+    return sys.platform != "linux" or bool(os.environ.get("DISPLAY") or os.environ.get("WAYLAND_DISPLAY"))
+
 
 RENDER_MODES = ["rgb_array", "human"] if has_screen() else ["rgb_array"]
 
