@@ -31,7 +31,7 @@ from safeexplorer.runs.display import TrainingDisplay
 from safeexplorer.runs.policies import make_learner
 from safeexplorer.runs.settings import Settings, from_dict
 from safeexplorer.runs.training import Training, initial_generator, train
-from safeexplorer.runs.world import check_fit, judging_env, make_world, robot_of
+from safeexplorer.runs.world import check_fit, make_eval_env, make_world, robot_of
 
 Callback = Callable[["SafeExplorer", dict[str, Any]], bool | None]
 FORMAT = 1  # of saved agents
@@ -126,8 +126,9 @@ class SafeExplorer:
         self, settings: Settings, folder: Path, callbacks: list[Callback], progress_bar: bool
     ) -> SafeExplorer:
         stopped_here = False
-        label = f"{settings.robot or 'training'} {settings.method} seed {settings.seed}"
-        bar = TrainingDisplay(label, settings.updates * settings.batch_size) if progress_bar else None
+        bar = (
+            TrainingDisplay(settings.label, settings.updates * settings.batch_size) if progress_bar else None
+        )
 
         def watch(run: Training, row: dict[str, Any]) -> bool:
             nonlocal stopped_here
@@ -178,8 +179,8 @@ class SafeExplorer:
         if env is None and self.world is None:
             raise ValueError("this agent was loaded without an environment; give evaluate(env=...) one")
         intervention = self.world.intervention if self.world is not None else NoIntervention()
-        judge = self.world.env if env is None else judging_env(env, EVAL_EPISODES, intervention)
-        return evaluate(self.learner.params, judge, intervention, LAST, seed, deterministic)
+        eval_env = self.world.env if env is None else make_eval_env(env, EVAL_EPISODES, intervention)
+        return evaluate(self.learner.params, eval_env, intervention, LAST, seed, deterministic)
 
     def audit(self, steps: int = 8192, progress: float = 0.0, seed: int = 0) -> Audit:
         """What the recovery does under this policy, and what an update would make of it (see `safeexplorer audit`).

@@ -8,29 +8,39 @@ from safeexplorer.files import progress as progress_display
 from safeexplorer.files.progress import ProgressDisplay
 
 LABEL = "half_cheetah safeexplorer seed 1"
-FACTS = "16,345 steps/s  return 6,345  falls 12,345  recovery 12.3%  d 0.410"
+FACTS = "return 6,345  falls 12,345  recovery 12.3%  d 0.410"
+SPEED = "16,000 steps/s  "
+
+
+class Display(ProgressDisplay):
+    waiting = "compiling"
+
+    def facts(self, row):
+        return [FACTS]
 
 
 def shown(monkeypatch, terminal, steps, seconds=0.0):
-    """The text of a display of 80 columns after these steps of 8 million."""
+    """The text of a display of 80 columns that sees these steps of 8 million, a million every 62.5 seconds."""
     monkeypatch.setattr(progress_display, "PRINT_SECONDS", seconds)
+    clock = iter(1.0 + done * 62.5e-6 for done in steps)
+    monkeypatch.setattr(progress_display.time, "perf_counter", lambda: next(clock))
     file = io.StringIO()
     console = Console(file=file, force_terminal=terminal, width=80, color_system=None)
-    with ProgressDisplay(LABEL, 8_000_000, "compiling", console) as display:
+    with Display(LABEL, 8_000_000, console) as display:
         for done in steps:
-            display.show(done, FACTS, last=done == 8_000_000)
+            display(None, {"steps": done})
     return file.getvalue()
 
 
 def test_bar_and_facts_are_whole_in_80_columns(monkeypatch):
-    text = shown(monkeypatch, True, [2_000_000])
+    text = shown(monkeypatch, True, [1_000_000, 2_000_000])
     assert LABEL in text and " 25%" in text and "━" in text
-    assert FACTS in text
+    assert SPEED + FACTS in text  # 1e6 / 62.5 = 16,000
 
 
 def test_without_a_terminal_lines_are_printed(monkeypatch):
     lines = shown(monkeypatch, False, [1_000_000, 8_000_000]).splitlines()
-    assert lines == [f"{LABEL}   {steps} steps  {FACTS}" for steps in ("1,000,000", "8,000,000")]
+    assert lines == [f"{LABEL}   1,000,000 steps  {FACTS}", f"{LABEL}   8,000,000 steps  {SPEED}{FACTS}"]
 
 
 def test_without_a_terminal_lines_keep_their_distance_but_the_last_is_printed(monkeypatch):

@@ -44,9 +44,9 @@ def export_command(args: argparse.Namespace) -> int:
             raise ValueError(
                 f"--gate: the run has no safe region ({policy.settings.method}); give --radius R"
             )
-    world = robots.make(policy.settings.robot, 1)
-    space = world.single_action_space
-    world.close()
+    env = robots.make(policy.settings.robot, 1)
+    space = env.single_action_space
+    env.close()
     commit = json.loads((args.folder / "run.json").read_text())["provenance"]["commit"]
     facts = policy.facts | {"commit": commit or ""}
     result = export_onnx(args.out, policy.params, space, region=radius, metadata=facts)

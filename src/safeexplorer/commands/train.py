@@ -91,9 +91,8 @@ def run(settings: Settings, folder: Path, track: Sequence[str] = ()) -> int:
     """Train with a live display, then say how it went and where it lies."""
     say_what_will_not_happen(settings)
     watches = [TRACKERS[name](folder) for name in track]
-    label = f"{settings.robot} {settings.method} seed {settings.seed}"
     try:
-        with TrainingDisplay(label, settings.updates * settings.batch_size) as display:
+        with TrainingDisplay(settings.label, settings.updates * settings.batch_size) as display:
 
             def watch(training: Training, row: dict[str, Any]) -> None:
                 for each in (display, *watches):

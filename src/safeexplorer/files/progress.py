@@ -23,34 +23,45 @@ class BarAboveFacts(Progress):
 
 
 class ProgressDisplay:
-    """A bar over `total` steps and a few facts. A context manager."""
+    """A bar over `total` steps, the speed and a few facts. A context manager, and a function to `watch` rows with."""
 
-    def __init__(self, label: str, total: int, first_facts: str, console: Console | None = None):
-        self.label, self.total, self.first_facts = label, total, first_facts
-        self.console = console = console or Console(stderr=True)
-        self.printed = 0.0
+    waiting = ""  # what happens before the first row
+    counted = "steps"  # the column of a row that the speed is measured by
+
+    def __init__(self, label: str, total: int, console: Console | None = None):
+        self.label, self.total, self.console = label, total, console or Console(stderr=True)
+        self.printed, self.began = 0.0, None
         self.progress = BarAboveFacts(
             TextColumn("[bold]{task.description}"),
             BarColumn(bar_width=24),
             TextColumn("{task.percentage:>3.0f}%"),
             TimeRemainingColumn(),
-            console=console,
-            disable=not console.is_terminal,
+            console=self.console,
+            disable=not self.console.is_terminal,
         )
+
+    def facts(self, row: dict[str, Any]) -> list[str]:
+        """What of a row to show."""
+        raise NotImplementedError
 
     def __enter__(self) -> Self:
         self.progress.start()
-        self.task = self.progress.add_task(self.label, total=self.total, facts=self.first_facts)
+        self.task = self.progress.add_task(self.label, total=self.total, facts=self.waiting)
         return self
 
     def __exit__(self, *_: Any) -> None:
         self.progress.stop()
 
-    def show(self, steps: int, facts: str, last: bool = False) -> None:
-        """So many steps are done; the last line is always printed."""
-        self.progress.update(self.task, completed=steps, facts=facts)
-        now = time.perf_counter()
+    def __call__(self, run: Any, row: dict[str, Any]) -> None:
+        """Show one row; the last one is always printed."""
+        now, count = time.perf_counter(), row[self.counted]
+        if self.began is None or not count:  # what comes before the first row would spoil the speed
+            self.began = now, count
+        speed = (count - self.began[1]) / (now - self.began[0]) if now > self.began[0] else 0.0
+        facts = "  ".join([f"{speed:,.0f} {self.counted}/s"] * (speed > 0) + self.facts(row))
+        self.progress.update(self.task, completed=row["steps"], facts=facts)
+        last = row["steps"] >= self.total
         if not self.console.is_terminal and (last or now - self.printed > PRINT_SECONDS):
             self.printed = now
-            line = f"{self.label}  {steps:>10,} steps  {facts}"
+            line = f"{self.label}  {row['steps']:>10,} steps  {facts}"
             self.console.print(line, highlight=False, soft_wrap=True)

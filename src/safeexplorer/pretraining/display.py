@@ -2,45 +2,28 @@
 
 from __future__ import annotations
 
-import time
 from pathlib import Path
 from typing import Any
 
-from rich.console import Console
 from rich.table import Table
 
 from safeexplorer.files.extras import load
 from safeexplorer.files.progress import ProgressDisplay
 from safeexplorer.pretraining.grading import Share
-from safeexplorer.pretraining.trainer import Trainer
 
 
 class PretrainingDisplay(ProgressDisplay):
-    """Steps, speed, return and falls."""
+    """Return, falls and the entropy coefficient."""
 
-    def __init__(self, label: str, total_steps: int, console: Console | None = None):
-        super().__init__(label, total_steps, "filling the replay memory", console)
-        self.began: tuple[float, int] | None = None
+    waiting, counted = "filling the replay memory", "updates"
 
-    def __call__(self, trainer: Trainer, row: dict[str, Any]) -> None:
-        """Show one row of metrics."""
-        now = time.perf_counter()
-        if self.began is None or row["updates"] == 0:
-            self.began = now, row["updates"]
-        self.show(row["steps"], self.facts(row, now))
-
-    def facts(self, row: dict[str, Any], now: float) -> str:
-        """The numbers of one row in one line."""
-        seconds, updates = now - self.began[0], row["updates"] - self.began[1]
+    def facts(self, row: dict[str, Any]) -> list[str]:
         total = row["episode_return"]
-        return "  ".join(
-            [
-                f"{updates / seconds if seconds > 0 else 0:,.0f} updates/s",
-                "no episode yet" if total is None else f"return {total:,.1f}",
-                f"falls {row['falls']:,}",
-                f"alpha {row['alpha'] or 0:.3g}",
-            ]
-        )
+        return [
+            "no episode yet" if total is None else f"return {total:,.1f}",
+            f"falls {row['falls']:,}",
+            f"alpha {row['alpha'] or 0:.3g}",
+        ]
 
 
 def grade_table(grades: list[dict[str, Any]]) -> Table:

@@ -55,16 +55,16 @@ class Outcomes(NamedTuple):
     entered_at: np.ndarray  # [R, K] the first step after which D <= d, before any fall, or NEVER
 
 
-def follow(world: Simulation, recovery: CheckedRecovery, radii: np.ndarray, horizon: int) -> Outcomes:
+def follow(env: Simulation, recovery: CheckedRecovery, radii: np.ndarray, horizon: int) -> Outcomes:
     """Let the recovery act from the present states, `horizon` steps or until each robot fell.
 
-    `radii` is [E, K]. The world must not truncate within the horizon.
+    `radii` is [E, K]. The environment must not truncate within the horizon.
     """
-    observation, start = world.observe(), world.distance()
-    fell_at = np.full(world.num_envs, NEVER)
+    observation, start = env.observe(), env.distance()
+    fell_at = np.full(env.num_envs, NEVER)
     entered_at = np.full(radii.shape, NEVER)
     for step in range(1, horizon + 1):
-        observation, _, terminated, _, info = world.step(recovery.act(observation))
+        observation, _, terminated, _, info = env.step(recovery.act(observation))
         up = fell_at == NEVER
         fell_at[up & terminated] = step
         up &= ~terminated
@@ -91,10 +91,10 @@ def grade(
     parts = []
     for first in range(0, resets, batch):
         count = min(batch, resets - first)
-        world = Simulation(robot, count, flavour="recovery", threads=threads, max_episode_steps=HORIZON + 1)
-        world.reset(seed=seed + first)
-        parts.append(follow(world, recovery, np.tile(radii, (count, 1)), HORIZON))
-        world.close()
+        env = Simulation(robot, count, flavour="recovery", threads=threads, max_episode_steps=HORIZON + 1)
+        env.reset(seed=seed + first)
+        parts.append(follow(env, recovery, np.tile(radii, (count, 1)), HORIZON))
+        env.close()
     outcomes = Outcomes(*(np.concatenate(columns) for columns in zip(*parts, strict=True)))
     return {
         "robot": robot.name,

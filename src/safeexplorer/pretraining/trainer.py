@@ -43,13 +43,13 @@ METRICS = ["steps", "updates", "episodes", "falls", "episode_return", "episode_l
 class Trainer:
     """E robots, the learner and the replay memory, advanced one step batch at a time."""
 
-    def __init__(self, world: VectorEnv, settings: RecoverySettings):
-        self.world, self.settings = world, settings
-        space = world.single_action_space
-        n, m = world.single_observation_space.shape[0], space.shape[0]
+    def __init__(self, env: VectorEnv, settings: RecoverySettings):
+        self.env, self.settings = env, settings
+        space = env.single_action_space
+        n, m = env.single_observation_space.shape[0], space.shape[0]
         self.low, self.high = space.low, space.high
         box, hyper = Box.between(self.low, self.high), settings.sac()
-        capacity = settings.replay // world.num_envs * world.num_envs
+        capacity = settings.replay // env.num_envs * env.num_envs
         self.learner = init_sac(np.random.default_rng(settings.seed), n, m, hyper)
         self.replay = empty_replay(capacity, n, m)
         self._act = make_act(box, settings.seed)
@@ -58,20 +58,20 @@ class Trainer:
         for counter in COUNTERS:
             setattr(self, counter, 0)
         self.losses: dict[str, Any] = {}
-        self.observation = world.reset(seed=settings.seed)[0].astype(np.float32)
+        self.observation = env.reset(seed=settings.seed)[0].astype(np.float32)
         self.pending = np.zeros((0, self.replay.rows.shape[1]), np.float32)  # made, not yet in the replay
 
     @property
     def steps(self) -> int:
         """Environment steps made."""
-        return self.vector_steps * self.world.num_envs
+        return self.vector_steps * self.env.num_envs
 
     def advance(self) -> None:
         """Act, learn from the step before, step the robots."""
         warming_up = self.steps < self.settings.learning_starts
         action = np.asarray(self._act(self.learner.actor, self.observation, self.vector_steps, warming_up))
         self._absorb(warming_up)
-        after, reward, terminated, truncated, info = self.world.step(action)
+        after, reward, terminated, truncated, info = self.env.step(action)
         after = after.astype(np.float32)
         successor = after.copy()
         ended = terminated | truncated
@@ -139,7 +139,7 @@ class Trainer:
             "count": self.replay.count,
             "observation": self.observation,
             "pending": self.pending,
-            "world": self.world.get_state(),
+            "world": self.env.get_state(),
         }
         return flatten(arrays), {counter: getattr(self, counter) for counter in COUNTERS}
 
@@ -152,6 +152,6 @@ class Trainer:
         self.replay = Replay(rows, jax.numpy.asarray(arrays["count"]))
         self.observation, self.pending = arrays["observation"], arrays["pending"]
         prefix = "world/"
-        self.world.set_state({k.removeprefix(prefix): v for k, v in arrays.items() if k.startswith(prefix)})
+        self.env.set_state({k.removeprefix(prefix): v for k, v in arrays.items() if k.startswith(prefix)})
         for counter in COUNTERS:
             setattr(self, counter, counters[counter])

@@ -62,19 +62,19 @@ def train_recovery(
                     raise Stopped(f"stopped after {done}, saved in {folder}; the same command continues it")
         finally:
             metrics.close()
-            trainer.world.close()
+            trainer.env.close()
     return trainer
 
 
 def passed(trainer: Trainer, every: int) -> bool:
     """Did the last step batch reach or pass a multiple of `every` environment steps?"""
-    return trainer.steps // every > (trainer.steps - trainer.world.num_envs) // every
+    return trainer.steps // every > (trainer.steps - trainer.env.num_envs) // every
 
 
 def open_run(settings: RecoverySettings, folder: Path, threads: int) -> tuple[Trainer, Table]:
     """A new run, or the one in `folder` as its last whole checkpoint left it."""
-    world = robots.make(settings.robot, settings.num_envs, flavour=settings.flavour, threads=threads)
-    trainer = Trainer(world, settings)
+    env = robots.make(settings.robot, settings.num_envs, flavour=settings.flavour, threads=threads)
+    trainer = Trainer(env, settings)
     found = load_latest(folder / "checkpoints")
     if found is None:
         facts = {

@@ -22,19 +22,19 @@ def play(
 ) -> Film:
     """The policy with the region as it is at that point of training, or alone."""
     settings, params, method = policy.settings, policy.params, policy.settings.method_row()
-    world, mixed = robots.make(settings.robot, 1), MixedPolicy(NoIntervention(), None)
+    env, mixed = robots.make(settings.robot, 1), MixedPolicy(NoIntervention(), None)
     if method.intervenes and helped:
-        recovery = load_recovery(settings.recovery, world.robot)
+        recovery = load_recovery(settings.recovery, env.robot)
         mixed = MixedPolicy(policy.intervention, recovery, method.sampled_recovery)
-    rng, rate, steps = np.random.default_rng(seed), world.metadata["render_fps"], []
-    observation, info = world.reset(seed=seed)
+    rng, rate, steps = np.random.default_rng(seed), env.metadata["render_fps"], []
+    observation, info = env.reset(seed=seed)
     for _ in range(max(1, round(seconds * rate))):
         situation = Situation(observation, info["distance"], info["episode_length"])
         noise = draw_noise(params, (1,), rng) if noisy else 0.0
         proposed = propose(params, observation.astype(np.float32), noise)
         acted = mixed.act(situation, proposed, policy.progress, rng)
-        qpos, distance = world.now.qpos[0].copy(), float(info["distance"][0])
-        observation, _, terminated, _, info = world.step(acted.action)
+        qpos, distance = env.now.qpos[0].copy(), float(info["distance"][0])
+        observation, _, terminated, _, info = env.step(acted.action)
         recovering, fell = bool(acted.recovering[0]), bool(terminated[0])
         steps.append(Step(qpos, distance, policy.radius, recovering, fell))
     return Film(steps, rate, f"{caption(settings)}, recovery {'on' if helped else 'off'}")

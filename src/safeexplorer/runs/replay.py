@@ -55,7 +55,7 @@ def replay_exits(
     count = min(batch, len(records))
     if count == 0:
         return entered_at, fell
-    world = robots.make(recovery.robot, count, threads=threads, max_episode_steps=2 * HORIZON)
+    env = robots.make(recovery.robot, count, threads=threads, max_episode_steps=2 * HORIZON)
     exit_of, step = (
         np.full(count, NEVER),
         np.zeros(count, int),
@@ -66,13 +66,13 @@ def replay_exits(
         exit_of[free], step[free] = NEVER, 0
         exit_of[ids] = range(begun, begun + len(ids))
         begun += len(ids)
-        world.set_state(exit_states(records[exit_of[ids]]), ids)
-        _, _, terminated, _, info = world.step(recovery.act(world.observe()))
+        env.set_state(exit_states(records[exit_of[ids]]), ids)
+        _, _, terminated, _, info = env.step(recovery.act(env.observe()))
         step += 1
         busy = exit_of != NEVER
         entered = busy & ~terminated & (info["distance"] <= records["radius"][exit_of])
         entered_at[exit_of[entered]] = step[entered]
         fell[exit_of[busy & terminated]] = True
         (free,) = np.nonzero(~busy | entered | terminated | (step == HORIZON))
-    world.close()
+    env.close()
     return entered_at, fell

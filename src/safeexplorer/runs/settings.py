@@ -104,6 +104,11 @@ class Settings:
     )
 
     @property
+    def label(self) -> str:
+        """For people."""
+        return f"{self.robot or 'training'} {self.method} seed {self.seed}"
+
+    @property
     def batch_size(self) -> int:
         """Steps per update."""
         return self.num_envs * self.rollout_steps

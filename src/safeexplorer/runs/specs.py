@@ -95,7 +95,7 @@ class RunSpec:
         usual = own_settings(s.robot, s.method)["steps"] == s.steps
         named = {"robot", "method", "seed"} | ({"steps"} if usual else set())
         changed = [f"{k}={v}" for k, v in self.identity.items() if k not in named]
-        return " ".join([s.robot, s.method, f"seed {s.seed}", *changed])
+        return " ".join([s.label, *changed])
 
 
 def run_spec(settings: Settings) -> RunSpec:

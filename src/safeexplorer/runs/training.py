@@ -132,14 +132,14 @@ class Training:
             **learned,
         }
         self.records.add_update(row, episodes, rollout)
-        if self.world.evaluation_env is not None and self.update % self.settings.eval_every == 0:
+        if self.world.eval_env is not None and self.update % self.settings.eval_every == 0:
             self.evaluate(row, progress)
         return row
 
     def evaluate(self, row: dict[str, Any], progress: float) -> None:
         """J and its gap to J_mix (Theorem 2), with the policy's noise and without."""
         seed = int(np.random.SeedSequence([self.settings.seed, self.update]).generate_state(1)[0])
-        env = self.world.evaluation_env
+        env = self.world.eval_env
         for deterministic in (False, True):
             result = evaluate(self.params, env, self.intervention, progress, seed, deterministic)
             self.records.add_evaluation(row, result, deterministic)

@@ -34,7 +34,7 @@ class World:
     env: VectorEnv  # same-step resets, rows of float actions, `distance` in its info
     intervention: Intervention
     recovery: CheckedRecovery | None
-    evaluation_env: VectorEnv | None = None
+    eval_env: VectorEnv | None = None
     make_collector: Callable[..., Any] = Collector
     begin: Callable[[Any], None] = lambda run: None  # called with the `Training` before its first update
     finish: Callable[[], None] = lambda: None  # and after its last one, whatever happened
@@ -55,7 +55,7 @@ def robot_world(settings: Settings) -> World:
         env=env,
         intervention=make_intervention(settings),
         recovery=load_recovery(settings.recovery, env.robot) if intervenes else None,
-        evaluation_env=robots.make(settings.robot, settings.eval_episodes) if settings.eval_every else None,
+        eval_env=robots.make(settings.robot, settings.eval_episodes) if settings.eval_every else None,
     )
 
 
@@ -83,8 +83,8 @@ def robot_of(env: Any) -> tuple[str | None, Any]:
     return None, env
 
 
-def judging_env(env: Any, episodes: int, intervention: Intervention) -> VectorEnv:
-    """Environments to judge a policy in: as many copies of an id as there are to be episodes."""
+def make_eval_env(env: Any, episodes: int, intervention: Intervention) -> VectorEnv:
+    """Environments to evaluate a policy in: as many copies of an id as there are to be episodes."""
     robot, env = robot_of(env)
     if robot is not None:
         return robots.make(robot, episodes) if env is None else env
@@ -115,12 +115,13 @@ def own_world(
     vector = Environments(vectorise(env, settings.num_envs), distance)
     if settings.eval_every and eval_env is None and not isinstance(env, str):
         raise ValueError(f"eval_every is {settings.eval_every}; allowed without an eval_env: 0")
-    judge = None
     if settings.eval_every:
-        judge = judging_env(env if eval_env is None else eval_env, settings.eval_episodes, intervention)
+        eval_env = make_eval_env(env if eval_env is None else eval_env, settings.eval_episodes, intervention)
+    else:
+        eval_env = None
     method = settings.method_row()
     if not method.intervenes:
-        return World(vector, NoIntervention(), None, judge)
+        return World(vector, NoIntervention(), None, eval_env)
     if intervention is None:
         raise ValueError(
             f"method {method.name!r} needs to know where the policy acts: region=SafeRegion(...) or intervention=..."
@@ -133,7 +134,7 @@ def own_world(
         "the environment", vector.single_observation_space, vector.single_action_space
     )
     checked = None if recovery is None else as_recovery(recovery, interface)
-    return World(vector, intervention, checked, judge)
+    return World(vector, intervention, checked, eval_env)
 
 
 def check_fit(settings: Settings, world: World) -> None:
