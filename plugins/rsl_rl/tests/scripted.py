@@ -22,7 +22,9 @@ def observation(flag: torch.Tensor, generator: torch.Generator | None = None) ->
     return TensorDict({"policy": seen, "flag": flag.float().unsqueeze(-1)}, batch_size=[len(flag)])
 
 
-def algorithm(num_envs: int, steps: int, recovery: dict | None = None, **changes: Any) -> SafeExplorerPPO:
+def algorithm(
+    num_envs: int, steps: int, recovery: dict | None = None, obs_groups: dict | None = None, **changes: Any
+) -> SafeExplorerPPO:
     """A freshly constructed algorithm with two actions."""
     cfg = configuration(
         class_name="safeexplorer_rsl_rl:SafeExplorerPPO",
@@ -30,6 +32,7 @@ def algorithm(num_envs: int, steps: int, recovery: dict | None = None, **changes
         **changes,
     )
     cfg |= {"num_steps_per_env": steps, "multi_gpu": None}
+    cfg["obs_groups"] |= obs_groups or {}
     env = SimpleNamespace(num_envs=num_envs, num_actions=2, step_dt=1.0)
     env.unwrapped = env
     return SafeExplorerPPO.construct_algorithm(observation(torch.zeros(num_envs)), env, cfg, "cpu")

@@ -29,18 +29,19 @@ def segments_of(rollout):
 
 def imitated(rollout, length, **recovery):
     """Rows (t, env) that reach the imitation loss when the rollout is cut into pieces of `length`."""
-    agent, rows = algorithm(ENVS, length, recovery), []
+    agent, rows, counts = algorithm(ENVS, length, recovery), [], []
     stamp = torch.arange(STEPS * ENVS, dtype=torch.float32).reshape(STEPS, ENVS, 1)
     for first in range(0, STEPS, length):
         piece = {name: array[first : first + length] for name, array in rollout.items()}
         play(agent, piece)
         agent.storage.observations["policy"][..., :1] = stamp[first : first + length]
         settled = agent.gate.settle(agent.storage, agent.segments)
+        counts.append(settled.count)
         found = settled.rows.obs["policy"][:, 0].long().tolist()
         assert settled.rows.env.tolist() == [row % ENVS for row in found]
         rows += [(row // ENVS, row % ENVS) for row in found]
         agent.storage.clear()
-    return rows, agent
+    return rows, agent, sum(counts)
 
 
 @pytest.mark.parametrize("length", [1, 2, 3, 8, 24, 48])
@@ -48,9 +49,10 @@ def test_exactly_the_rows_of_segments_that_succeeded_are_imitated_once(length):
     rollout = random_rollout(STEPS, ENVS, seed=length)
     segments = segments_of(rollout)
     assert {outcome for _, outcome in segments} == {"good", "fell", "open"}
-    rows, agent = imitated(rollout, length, hold_rollouts=STEPS)
+    rows, agent, count = imitated(rollout, length, hold_rollouts=STEPS)
     assert len(rows) == len(set(rows))
     assert set(rows) == {row for rows, outcome in segments if outcome == "good" for row in rows}
+    assert count == sum(len(rows) for rows, outcome in segments if outcome != "open")
     waiting = sum(len(held.env) for held in agent.gate.held)
     assert waiting == sum(len(rows) for rows, outcome in segments if outcome == "open")
 
@@ -83,7 +85,7 @@ def test_rows_that_wait_too_long_are_dropped_and_not_imitated():
     }
     # a success at last: of its 48 steps, the last piece and two held ones remain
     rollout["truncated"][-1] = True
-    rows, _ = imitated(rollout, 4, hold_rollouts=2)
+    rows, _, _ = imitated(rollout, 4, hold_rollouts=2)
     assert {t for t, _ in rows} == set(range(STEPS - 12, STEPS))
 
 

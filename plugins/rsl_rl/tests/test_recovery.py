@@ -97,6 +97,17 @@ def test_the_radius_is_constant_or_linear_in_iterations():
     assert found == pytest.approx([0.1, 0.2, 0.5, 0.5])
 
 
+def test_the_radius_grows_with_every_update():
+    env = Balance(4)
+    cfg = configuration(
+        class_name="safeexplorer_rsl_rl:SafeExplorerPPO",
+        recovery_cfg={**NAMED, "radius": {"initial": 0.1, "final": 0.5, "iterations": 4}},
+    )
+    runner = OnPolicyRunner(env, cfg, log_dir=None, device="cpu")
+    runner.learn(2)
+    assert runner.alg.radius == pytest.approx(0.3)
+
+
 def test_the_curriculum_goes_on_where_a_checkpoint_left_it():
     agent = built(radius={"initial": 0.1, "final": 0.5, "iterations": 4})
     agent.iteration = 3

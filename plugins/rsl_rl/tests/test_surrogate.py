@@ -2,8 +2,10 @@
 
 import pytest
 import torch
+from safeexplorer_rsl_rl.imitation import Imitation, Rows, Settled
 from safeexplorer_rsl_rl.storage import MixedStorage
-from scripted import algorithm, play, random_rollout
+from scripted import algorithm, observation, play, random_rollout
+from tensordict import TensorDict
 
 ALONE = {"entropy_coef": 0.0, "value_loss_coef": 0.0, "schedule": "fixed"}
 
@@ -121,6 +123,48 @@ def test_the_imitation_gradient_is_the_compatibility_loss():
     agent.update()
     for parameter, gradient in zip(agent.actor.parameters(), expected, strict=True):
         assert torch.allclose(parameter.grad, gradient, atol=1e-6)
+
+
+def test_advantages_of_the_rollout_are_normalised_over_the_policys_own_steps():
+    agent = algorithm(8, 12)
+    play(agent, random_rollout(12, 8, seed=8))
+    own = ~agent.storage.recovering
+    advantages = agent.storage.advantages.squeeze(-1)
+    assert advantages[own].mean().abs() < 1e-6 and (advantages[own].std() - 1).abs() < 1e-5
+    assert (advantages[~own] == 0).all()
+
+
+def test_every_row_to_imitate_is_dealt_to_one_minibatch_of_an_epoch():
+    rows = Rows(torch.arange(10), TensorDict({"policy": torch.arange(10.0)}, [10]), torch.zeros(10, 2))
+    seen = []
+
+    def actor(obs, stochastic_output):
+        seen.append(obs["policy"].tolist())
+
+    actor.get_output_log_prob = lambda actions: torch.zeros(len(actions), requires_grad=True)
+    imitation = Imitation(Settled(rows, 20), 1.0, num_mini_batches=4)
+    for _ in range(8):
+        imitation.backward(actor)
+    assert len(seen) == 8
+    for epoch in (seen[:4], seen[4:]):
+        assert sorted(row for share in epoch for row in share) == list(range(10))
+
+
+def test_the_bonus_of_rnd_is_paid_on_the_policys_own_steps():
+    """The environment pays 1 and gives a final observation; the recovery acts in environments 1 and 3."""
+    cfg = {
+        "rnd_cfg": {"num_outputs": 2, "predictor_hidden_dims": [4], "target_hidden_dims": [4], "weight": 5.0}
+    }
+    agent = algorithm(4, 1, obs_groups={"rnd_state": ["policy"]}, **cfg)
+    limit, obs = torch.tensor([True, True, False, False]), observation(torch.zeros(4))
+    with torch.inference_mode():
+        agent.act(observation(torch.tensor([0, 1, 0, 1])))
+        agent.process_env_step(obs, torch.ones(4), limit.long(), {"time_outs": limit, "final_obs": obs})
+        bootstrap = agent.gamma * agent.critic(obs).squeeze(-1) * limit
+    own = torch.tensor([1.0, 0.0, 1.0, 0.0])
+    assert (agent.intrinsic_rewards > 0).all()
+    expected = own * (1.0 + agent.intrinsic_rewards) + bootstrap
+    assert torch.allclose(agent.storage.rewards.flatten(), expected)
 
 
 def test_minibatches_of_the_storage_are_rsl_rls_where_nobody_intervenes():

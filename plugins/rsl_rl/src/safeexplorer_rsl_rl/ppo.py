@@ -59,8 +59,7 @@ class SafeExplorerPPO(PPO):
         self.region = Region(self.settings.region, env, env.num_envs)
         cuda = [torch.device(self.device)] if torch.device(self.device).type == "cuda" else []
         with torch.no_grad(), torch.random.fork_rng(devices=cuda):
-            inside = self.region.inside(obs, self.radius)
-            checked(self.recovery(obs), env.num_envs, env.num_actions, ~inside)
+            checked(self.recovery(obs), (env.num_envs, env.num_actions), self._outside(obs))
 
     @property
     def radius(self) -> float | None:
@@ -70,15 +69,19 @@ class SafeExplorerPPO(PPO):
     def act(self, obs: TensorDict) -> torch.Tensor:
         """The policy's sample inside the region, the recovery's action outside; the sample is what PPO stores."""
         proposed = super().act(obs)
-        outside = ~self.region.inside(obs, self.radius).to(self.device)
+        outside = self._outside(obs)
         executed = proposed
         if outside.any():
-            actions = checked(self.recovery(obs).to(self.device), *proposed.shape, outside)
+            actions = checked(self.recovery(obs), tuple(proposed.shape), outside)
             executed = torch.where(outside.unsqueeze(-1), actions.to(proposed.dtype), proposed)
         step = self.storage.step
         self.storage.recovering[step].copy_(outside)
         self.storage.executed[step].copy_(executed)
         return executed
+
+    def _outside(self, obs: TensorDict) -> torch.Tensor:
+        """[E] bool, where the recovery acts."""
+        return ~self.region.inside(obs, self.radius).to(self.device)
 
     def process_env_step(
         self, obs: TensorDict, rewards: torch.Tensor, dones: torch.Tensor, extras: dict

@@ -67,14 +67,14 @@ def onnx(path: Path, device: str) -> Callable[[torch.Tensor], torch.Tensor]:
     return act
 
 
-def checked(actions: torch.Tensor, num_envs: int, num_actions: int, outside: torch.Tensor) -> torch.Tensor:
-    """The recovery's actions, if they can be executed where it acts."""
-    shape = tuple(actions.shape) if isinstance(actions, torch.Tensor) else type(actions).__name__
-    if shape != (num_envs, num_actions):
+def checked(actions: torch.Tensor, shape: tuple[int, int], outside: torch.Tensor) -> torch.Tensor:
+    """The recovery's actions on the learner's device, if they can be executed where it acts."""
+    got = tuple(actions.shape) if isinstance(actions, torch.Tensor) else type(actions).__name__
+    if got != shape:
         raise ValueError(
-            f"algorithm.recovery_cfg.policy: returned {shape}, needs ({num_envs}, {num_actions}), "
-            "one action per environment"
+            f"algorithm.recovery_cfg.policy: returned {got}, needs {shape}, one action per environment"
         )
+    actions = actions.to(outside.device)
     if not actions[outside].isfinite().all():
         raise ValueError("algorithm.recovery_cfg.policy: returned an action that is not finite")
     return actions
