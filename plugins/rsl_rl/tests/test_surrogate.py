@@ -4,6 +4,7 @@ import pytest
 import torch
 from safeexplorer_rsl_rl.imitation import Imitation, Rows, Settled
 from safeexplorer_rsl_rl.storage import MixedStorage
+from safeexplorer_rsl_rl.views import OwnStepsActor
 from scripted import algorithm, observation, play, random_rollout
 from tensordict import TensorDict
 
@@ -12,10 +13,6 @@ ALONE = {"entropy_coef": 0.0, "value_loss_coef": 0.0, "schedule": "fixed"}
 
 def parameters(agent):
     return torch.cat([p.detach().flatten() for p in agent.actor.parameters()]).clone()
-
-
-def batches(agent):
-    return list(agent.storage.mini_batch_generator(4, 1))
 
 
 @pytest.mark.parametrize("per_batch", [False, True])
@@ -134,6 +131,19 @@ def test_advantages_of_the_rollout_are_normalised_over_the_policys_own_steps():
     assert (advantages[~own] == 0).all()
 
 
+def test_the_divergence_that_sets_the_learning_rate_is_that_of_the_policys_own_steps():
+    agent = algorithm(8, 12)
+    play(agent, random_rollout(12, 8, seed=9))
+    batches = agent.storage.mini_batch_generator(1, 1)
+    batch = next(batches)
+    own, view = agent.storage.own_weight > 0, OwnStepsActor(agent.actor, agent.storage)
+    old = batch.old_distribution_params
+    new = (old[0] + torch.rand(len(own), 2), old[1] * 0.9)
+    expected = agent.actor.get_kl_divergence(tuple(p[own] for p in old), tuple(p[own] for p in new)).mean()
+    assert torch.isclose(view.get_kl_divergence(old, new).mean(), expected, rtol=1e-5)
+    assert not torch.isclose(agent.actor.get_kl_divergence(old, new).mean(), expected, rtol=1e-5)
+
+
 def test_every_row_to_imitate_is_dealt_to_one_minibatch_of_an_epoch():
     rows = Rows(torch.arange(10), TensorDict({"policy": torch.arange(10.0)}, [10]), torch.zeros(10, 2))
     seen = []
@@ -173,7 +183,7 @@ def test_minibatches_of_the_storage_are_rsl_rls_where_nobody_intervenes():
     rollout["recovering"][:] = False
     play(agent, rollout)
     torch.manual_seed(0)
-    ours = batches(agent)
+    ours = list(agent.storage.mini_batch_generator(4, 1))
     torch.manual_seed(0)
     theirs = list(super(MixedStorage, agent.storage).mini_batch_generator(4, 1))
     assert all(torch.equal(a.advantages, b.advantages) for a, b in zip(ours, theirs, strict=True))

@@ -38,12 +38,11 @@ class OwnStepsActor(View):
         return self._own(self.behind.get_kl_divergence(old, new))
 
     def _own(self, per_row: torch.Tensor) -> torch.Tensor:
-        """Weight 0 on recovery rows, B / N_own elsewhere; rows that symmetry added repeat the batch."""
+        """Weight 0 on recovery rows, B / N_own elsewhere; rows that symmetry appended are not averaged over."""
         weight = self.storage.own_weight
         if weight is None:
             return per_row
-        copies = len(per_row) // len(weight)
-        return per_row * torch.cat([weight] * copies)
+        return per_row[: len(weight)] * weight
 
 
 class ImitatingOptimizer(View):
