@@ -28,3 +28,8 @@ class Check:
         """For JSON, which knows no NaN: a measurement that failed is null."""
         measured = float(self.measured) if math.isfinite(self.measured) else None
         return asdict(self) | {"measured": measured, "passed": self.passed}
+
+
+def at_most(claim: str, statement: str, measured: float, bound: float, **numbers: float) -> Check:
+    """The usual check: an error, or a ratio to what the paper allows."""
+    return Check(claim, statement, measured, "<=", bound, {name: float(x) for name, x in numbers.items()})

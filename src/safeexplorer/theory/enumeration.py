@@ -6,8 +6,11 @@ Expectations and variances are exact sums, so a bias of 1e-11 is a bias of zero 
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
+from typing import Any
 
+import jax
 import numpy as np
 
 from safeexplorer.theory.mdp import MDP, softmax
@@ -69,18 +72,19 @@ def finite_horizon_return(mdp: MDP, theta: np.ndarray, recovery: np.ndarray, rec
     return float(mdp.start @ values)
 
 
-def finite_difference_gradient(
-    mdp: MDP, theta: np.ndarray, recovery: np.ndarray, recovering: np.ndarray, width: float = 1e-5
-) -> np.ndarray:
-    """Central differences of J_mix in every logit [S, A]."""
-    gradient = np.zeros_like(theta)
-    for index in np.ndindex(theta.shape):
-        nudge = np.zeros_like(theta)
-        nudge[index] = width
-        up = finite_horizon_return(mdp, theta + nudge, recovery, recovering)
-        down = finite_horizon_return(mdp, theta - nudge, recovery, recovering)
-        gradient[index] = (up - down) / (2 * width)
-    return gradient
+def finite_difference(function: Callable[[Any], float], tree: Any, width: float = 1e-5) -> Any:
+    """Central differences in every number of a tree of arrays."""
+    leaves, structure = jax.tree.flatten(tree)
+    gradient = [np.zeros_like(leaf) for leaf in leaves]
+    for which, leaf in enumerate(leaves):
+        for index in np.ndindex(leaf.shape):
+            sides = []
+            for sign in (1.0, -1.0):
+                nudged = [x.copy() for x in leaves]
+                nudged[which][index] += sign * width
+                sides.append(function(jax.tree.unflatten(structure, nudged)))
+            gradient[which][index] = (sides[0] - sides[1]) / (2 * width)
+    return jax.tree.unflatten(structure, gradient)
 
 
 def score_estimator(

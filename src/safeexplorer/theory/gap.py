@@ -7,7 +7,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from safeexplorer.theory.check import Check
+from safeexplorer.theory.check import Check, at_most
 from safeexplorer.theory.mdp import (
     MDP,
     action_value,
@@ -24,6 +24,7 @@ from safeexplorer.theory.mdp import (
 
 COUNT = 300
 EXACT = 1e-10  # linear solves of a few states, gamma up to 0.97
+WORST = f"worst of {COUNT} random processes"
 
 
 class Case(NamedTuple):
@@ -78,21 +79,12 @@ def lemma_sides(case: Case) -> tuple[float, float, float]:
 
 def performance_difference(seed: int = 1) -> list[Check]:
     """Equation (pdl) holds, and states inside R contribute nothing to it."""
-    sides = [lemma_sides(case) for case in random_cases(seed)]
-    error = max(abs(gap - lemma) for gap, lemma, _ in sides)
-    inside = max(share for _, _, share in sides)
-    largest = max(abs(gap) for gap, _, _ in sides)
-    claim = "eq. (pdl)"
+    gaps, lemmas, inside = np.array([lemma_sides(case) for case in random_cases(seed)]).T
+    claim, error, largest = "eq. (pdl)", np.abs(gaps - lemmas).max(), np.abs(gaps).max()
+    agree = "contribution of the states inside R, where both policies agree"
     return [
-        Check(
-            claim,
-            f"|J - J_mix - E[A_mix]/(1-gamma)|, worst of {COUNT} random processes",
-            error,
-            "<=",
-            EXACT,
-            {"largest_gap": largest},
-        ),
-        Check(claim, "contribution of the states inside R, where both policies agree", inside, "<=", EXACT),
+        at_most(claim, f"|J - J_mix - E[A_mix]/(1-gamma)|, {WORST}", error, EXACT, largest_gap=largest),
+        at_most(claim, agree, inside.max(), EXACT),
     ]
 
 
@@ -111,25 +103,12 @@ def objective_gap(seed: int = 2) -> list[Check]:
     cases, extreme = random_cases(seed), tipping_point(gamma=0.9)
     claim, ratio = "Theorem 4, eq. (convergence)", "|J - J_mix| / (2 r_max beta / (1-gamma)^2)"
     worst = worst_ratio([(abs(case.gap), gap_bound(case)) for case in cases])
-    useful = sum(case.beta < 1 - case.mdp.gamma for case in cases)
+    useful, largest = sum(c.beta < 1 - c.mdp.gamma for c in cases), max(abs(case.gap) for case in cases)
     attained = abs(1.0 - abs(extreme.gap) / gap_bound(extreme))
+    slip = f"1 - {ratio} where one slip decides everything: attained"
     return [
-        Check(
-            claim,
-            f"{ratio}, worst of {COUNT} random processes",
-            worst,
-            "<=",
-            1.0,
-            {"non_vacuous": float(useful), "largest_gap": max(abs(case.gap) for case in cases)},
-        ),
-        Check(
-            claim,
-            f"1 - {ratio} where one slip decides everything: attained",
-            attained,
-            "<=",
-            EXACT,
-            {"gap": extreme.gap, "beta": extreme.beta},
-        ),
+        at_most(claim, f"{ratio}, {WORST}", worst, 1.0, non_vacuous=useful, largest_gap=largest),
+        at_most(claim, slip, attained, EXACT, gap=extreme.gap, beta=extreme.beta),
     ]
 
 
@@ -142,7 +121,7 @@ def tipping_point(gamma: float) -> Case:
     transition[2, :, 2] = transition[3, :, 3] = 1.0
     reward[1, slip] = reward[3] = -1.0
     reward[1, rescue] = reward[2] = 1.0
-    mdp = MDP(transition, reward, np.eye(4)[0], gamma, np.array([0.0, 1.0, 0.0, 0.0]), np.zeros(4, bool))
+    mdp = MDP(transition, reward, np.eye(4)[0], gamma, np.eye(4)[1], np.zeros(4, bool))
     main, recovery = np.tile([1.0, 0.0], (4, 1)), np.tile([0.0, 1.0], (4, 1))
     outside = outside_region(mdp, 0.5)
     return Case(mdp, main, mixed_policy(main, recovery, outside), outside)
@@ -159,31 +138,18 @@ def invariance_slack(seed: int = 3) -> list[Check]:
     pairs = [(case.beta, beta_bounds(case.slack, case.mdp.gamma)[0]) for case in cases]
     leaky = leaking_region(eta=0.1, gamma=0.9)
     attained = abs(leaky.beta - beta_bounds(0.1, 0.9)[0])
-    claim = "Assumption 2, beta bound"
+    claim, ratio = "Assumption 2, beta bound", f"beta / (eta gamma / (1-gamma(1-eta))), {WORST}"
+    leaks = "beta - its bound where R leaks eta = 0.1 everywhere and nothing returns"
     return [
-        Check(
-            claim,
-            f"beta / (eta gamma / (1-gamma(1-eta))), worst of {COUNT} random processes",
-            worst_ratio(pairs),
-            "<=",
-            1.0 + EXACT,
-        ),
-        Check(
-            claim,
-            "beta - its bound where R leaks eta = 0.1 everywhere and nothing returns",
-            attained,
-            "<=",
-            EXACT,
-            {"beta": leaky.beta, "eta": leaky.slack},
-        ),
+        at_most(claim, ratio, worst_ratio(pairs), 1.0 + EXACT),
+        at_most(claim, leaks, attained, EXACT, beta=leaky.beta, eta=leaky.slack),
     ]
 
 
 def leaking_region(eta: float, gamma: float) -> Case:
     """Two states: inside, left with probability eta at every step, and outside, never left."""
     transition = np.array([[[1 - eta, eta]], [[0.0, 1.0]]])
-    start, terminal = np.array([1.0, 0.0]), np.array([False, False])
-    mdp = MDP(transition, np.ones_like(transition), start, gamma, np.array([0.0, 1.0]), terminal)
+    mdp = MDP(transition, np.ones_like(transition), np.eye(2)[0], gamma, np.eye(2)[1], np.zeros(2, bool))
     only = np.ones((2, 1))
     return Case(mdp, only, only, outside_region(mdp, 0.5))
 
@@ -194,18 +160,12 @@ def fixed_point(seed: int = 4) -> list[Check]:
     everything = max(abs(random_case(rng, radius=np.inf).gap) for _ in range(COUNT))
     reachable = max(abs(unreachable_outside(rng).gap) for _ in range(COUNT))
     cases = random_cases(seed)
-    slack_bound = [2 * c.mdp.r_max * c.slack / (1 - c.mdp.gamma) ** 3 for c in cases]
-    ratio = worst_ratio([(abs(c.gap), bound) for c, bound in zip(cases, slack_bound, strict=True)])
+    ratio = worst_ratio([(abs(c.gap), 2 * c.mdp.r_max * c.slack / (1 - c.mdp.gamma) ** 3) for c in cases])
+    slack = f"|J - J_mix| / (2 r_max eta / (1-gamma)^3), worst of {COUNT}"
     return [
-        Check("Corollary 5 (R-A)", "|J - J_mix| with R = everything, exactly", everything, "<=", 0.0),
-        Check("Corollary 5 (R-A)", "|J - J_mix| with R = every reachable state", reachable, "<=", EXACT),
-        Check(
-            "Corollary 5 (R-B)",
-            f"|J - J_mix| / (2 r_max eta / (1-gamma)^3), worst of {COUNT}",
-            ratio,
-            "<=",
-            1.0,
-        ),
+        at_most("Corollary 5 (R-A)", "|J - J_mix| with R = everything, exactly", everything, 0.0),
+        at_most("Corollary 5 (R-A)", "|J - J_mix| with R = every reachable state", reachable, EXACT),
+        at_most("Corollary 5 (R-B)", slack, ratio, 1.0),
     ]
 
 
@@ -220,31 +180,18 @@ def unreachable_outside(rng: np.random.Generator) -> Case:
 
 
 def reward_gap(seed: int = 5) -> Check:
-    """The footnote: under the main policy the two reward conventions differ by at most
-
-    (r_max + |r_term|) beta / (1 - gamma).
-    """
+    """The footnote: under the main policy the reward conventions differ by (r_max + |r_term|) beta / (1 - gamma) at
+    most."""
     rng, pairs = np.random.default_rng(seed), []
     for _ in range(COUNT):
         case, r_term = random_case(rng), rng.uniform(-5.0, 1.0)
         learnt = expected_return(training_reward(case.mdp, case.outside, r_term), case.main)
         gap = abs(learnt - expected_return(case.mdp, case.main))
         pairs.append((gap, (case.mdp.r_max + abs(r_term)) * case.beta / (1 - case.mdp.gamma)))
-    return Check(
-        claim="train-to-deploy footnote",
-        statement=f"|J task - J learning| / ((r_max + |r_term|) beta / (1-gamma)), worst of {COUNT}",
-        measured=worst_ratio(pairs),
-        relation="<=",
-        bound=1.0,
-    )
+    ratio = f"|J task - J learning| / ((r_max + |r_term|) beta / (1-gamma)), worst of {COUNT}"
+    return at_most("train-to-deploy footnote", ratio, worst_ratio(pairs), 1.0)
 
 
 def gap_checks() -> list[Check]:
     """Everything about J against J_mix."""
-    return [
-        *performance_difference(),
-        *objective_gap(),
-        *invariance_slack(),
-        *fixed_point(),
-        reward_gap(),
-    ]
+    return [*performance_difference(), *objective_gap(), *invariance_slack(), *fixed_point(), reward_gap()]

@@ -9,11 +9,12 @@ import numpy as np
 
 from safeexplorer.acting.interventions import Intervention, JumpStart, SafeRegion, StateShield
 from safeexplorer.acting.schedules import constant
-from safeexplorer.theory.check import Check
+from safeexplorer.theory.check import Check, at_most
 from safeexplorer.theory.enumeration import (
     Trajectories,
     enumerate_trajectories,
-    finite_difference_gradient,
+    finite_difference,
+    finite_horizon_return,
     importance_sampled,
     masked,
     mean_and_variance,
@@ -23,10 +24,10 @@ from safeexplorer.theory.enumeration import (
 from safeexplorer.theory.mdp import (
     MDP,
     action_value,
+    recovering_table,
     leaning_robot,
     random_mdp,
     random_policy,
-    recovering_table,
     softmax,
 )
 
@@ -64,7 +65,7 @@ def quality(
     """Enumerate all trajectories and compare the estimator with the finite difference of J_mix."""
     paths = enumerate_trajectories(mdp, theta, recovery, recovering)
     mean, variance = mean_and_variance(paths, estimator(paths, softmax(theta)))
-    truth = finite_difference_gradient(mdp, theta, recovery, recovering)
+    truth = finite_difference(lambda t: finite_horizon_return(mdp, t, recovery, recovering), theta)
     return Quality(float(np.linalg.norm(mean - truth)), variance, float(np.linalg.norm(truth)))
 
 
@@ -80,14 +81,19 @@ def bias_check(claim: str, statement: str, found: Quality, unbiased: bool) -> Ch
     )
 
 
+def leaning(
+    intervention: str = "safe region", recovery: str = "stochastic"
+) -> tuple[MDP, np.ndarray, np.ndarray, np.ndarray]:
+    """The leaning robot, its main policy's logits, its recovery, and when that takes over."""
+    mdp = leaning_robot()
+    return mdp, THETA, RECOVERIES[recovery], recovering_table(mdp, INTERVENTIONS[intervention][1], HORIZON)
+
+
 def masked_gradient(intervention: str, recovery: str, estimator: Estimator = masked) -> Check:
     """Theorem 1 for one intervention and one recovery on the leaning robot."""
-    claim, takes_over = INTERVENTIONS[intervention]
-    mdp = leaning_robot()
-    recovering = recovering_table(mdp, takes_over, HORIZON)
-    found = quality(mdp, THETA, RECOVERIES[recovery], recovering, estimator)
+    found = quality(*leaning(intervention, recovery), estimator)
     statement = f"|E[masked] - finite difference of J_mix|, {intervention}, {recovery} recovery"
-    return bias_check(f"Theorem 1, {claim}", statement, found, unbiased=True)
+    return bias_check(f"Theorem 1, {INTERVENTIONS[intervention][0]}", statement, found, unbiased=True)
 
 
 def masked_gradient_random(seed: int = 0, count: int = 20, estimator: Estimator = masked) -> Check:
@@ -100,8 +106,7 @@ def masked_gradient_random(seed: int = 0, count: int = 20, estimator: Estimator 
             theta, recovery = rng.normal(size=(4, 2)), random_policy(rng, mdp, deterministic=trial % 2 == 0)
             recovering = recovering_table(mdp, takes_over, horizon=3)
             worst = max(worst, quality(mdp, theta, recovery, recovering, estimator).bias)
-    statement = f"the same, worst of {3 * count} random processes"
-    return Check("Theorem 1", statement, worst, "<=", ROUNDING)
+    return at_most("Theorem 1", f"the same, worst of {3 * count} random processes", worst, ROUNDING)
 
 
 def estimators_side_by_side() -> list[Check]:
@@ -109,11 +114,9 @@ def estimators_side_by_side() -> list[Check]:
 
     Masked and relabelled are unbiased; the other three target something else.
     """
-    mdp, recovery = leaning_robot(), RECOVERIES["stochastic"]
-    recovering = recovering_table(mdp, INTERVENTIONS["safe region"][1], HORIZON)
 
     def weighted(cap: float) -> Estimator:
-        return lambda paths, main: importance_sampled(paths, main, recovery, cap)
+        return lambda paths, main: importance_sampled(paths, main, RECOVERIES["stochastic"], cap)
 
     rows: list[tuple[str, str, Estimator, bool]] = [
         ("Theorem 1", "bias of masked", masked, True),
@@ -123,8 +126,7 @@ def estimators_side_by_side() -> list[Check]:
         ("Remark 1", f"bias of IS truncated at {CAP:g}", weighted(CAP), False),
     ]
     return [
-        bias_check(claim, statement, quality(mdp, THETA, recovery, recovering, estimator), unbiased)
-        for claim, statement, estimator, unbiased in rows
+        bias_check(claim, text, quality(*leaning(), rule), unbiased) for claim, text, rule, unbiased in rows
     ]
 
 
@@ -133,22 +135,15 @@ def relabelling_variance() -> Check:
 
     The unused proposal is independent of everything that happens, so its score adds noise and no bias.
     """
-    mdp, recovery, main = leaning_robot(), RECOVERIES["stochastic"], softmax(THETA)
-    recovering = recovering_table(mdp, INTERVENTIONS["safe region"][1], HORIZON)
-    paths = enumerate_trajectories(mdp, THETA, recovery, recovering)
+    paths, main = enumerate_trajectories(*leaning()), softmax(THETA)
     _, low = mean_and_variance(paths, masked(paths, main))
     _, high = mean_and_variance(paths, relabelled(paths, main))
     information = 1.0 - (main**2).sum(axis=1)  # E_pi |grad log pi|^2 of a softmax
     added = (paths.recovering * information[paths.state]).sum(axis=1) * paths.total_reward**2
     predicted = float(paths.probability @ added)
-    return Check(
-        claim="Recovery RL port",
-        statement="variance added by relabelling - E[r^2 sum over recovery steps of |score|^2]",
-        measured=abs(high - low - predicted),
-        relation="<=",
-        bound=ROUNDING,
-        numbers={"masked_variance": low, "relabelled_variance": high, "added": predicted},
-    )
+    statement = "variance added by relabelling - E[r^2 sum over recovery steps of |score|^2]"
+    numbers = {"masked_variance": low, "relabelled_variance": high, "added": predicted}
+    return at_most("Recovery RL port", statement, abs(high - low - predicted), ROUNDING, **numbers)
 
 
 def importance_bias() -> Check:
@@ -157,20 +152,14 @@ def importance_bias() -> Check:
     sum_t gamma^t sum_{s not in M} Pr[s_t = s] sum_a pi(a|s) grad log pi(a|s) Q_mix,t(s, a), added up here
     by dynamic programming.
     """
-    mdp, recovery, main = leaning_robot(), RECOVERIES["stochastic"], softmax(THETA)
-    recovering = recovering_table(mdp, INTERVENTIONS["safe region"][1], HORIZON)
-    paths = enumerate_trajectories(mdp, THETA, recovery, recovering)
+    mdp, theta, recovery, recovering = leaning()
+    paths, main = enumerate_trajectories(mdp, theta, recovery, recovering), softmax(theta)
     mean, _ = mean_and_variance(paths, importance_sampled(paths, main, recovery))
     bias = mean - mean_and_variance(paths, masked(paths, main))[0]
     predicted = off_policy_contribution(mdp, main, recovery, recovering[:, :, 0])
-    return Check(
-        claim="Remark 1, eq. (is-decomp)",
-        statement="IS bias - policy gradient of the main policy at recovery states",
-        measured=float(np.linalg.norm(bias - predicted)),
-        relation="<=",
-        bound=ROUNDING,
-        numbers={"bias": float(np.linalg.norm(bias))},
-    )
+    claim = "Remark 1, eq. (is-decomp)"
+    statement = "IS bias - policy gradient of the main policy at recovery states"
+    return at_most(claim, statement, np.linalg.norm(bias - predicted), ROUNDING, bias=np.linalg.norm(bias))
 
 
 def off_policy_contribution(
@@ -198,23 +187,18 @@ def action_triggered_shield() -> list[Check]:
     the chance of being overridden depends on theta. Scoring the proposal is right: to it, the shield is
     part of the world.
     """
-    mdp, recovery = leaning_robot(), RECOVERIES["deterministic"]
-    recovering = np.zeros((HORIZON, mdp.states, mdp.actions), bool)
-    recovering[:, 1:, WALK:] = True
-    shielded = "action-triggered shield: bias of"
-    return [
-        bias_check(
-            "outside Theorem 1", f"{shielded} {name}", quality(mdp, THETA, recovery, recovering, rule), right
-        )
-        for name, rule, right in (("masked", masked, False), ("scoring the proposal", relabelled, True))
-    ]
+    mdp, theta, recovery, recovering = leaning(recovery="deterministic")
+    recovering[:], recovering[:, 1:, WALK:] = False, True
+    rows = (("masked", masked, False), ("scoring the proposal", relabelled, True))
+    found = {name: quality(mdp, theta, recovery, recovering, rule) for name, rule, _ in rows}
+    claim, text = "outside Theorem 1", "action-triggered shield: bias of"
+    return [bias_check(claim, f"{text} {name}", found[name], right) for name, _, right in rows]
 
 
 def gradient_checks() -> list[Check]:
     """Everything about the policy gradient on exact processes."""
-    theorem = [masked_gradient(i, r) for i in INTERVENTIONS for r in RECOVERIES]
     return [
-        *theorem,
+        *(masked_gradient(i, r) for i in INTERVENTIONS for r in RECOVERIES),
         masked_gradient_random(),
         *estimators_side_by_side(),
         relabelling_variance(),

@@ -86,20 +86,16 @@ def training_reward(mdp: MDP, outside: np.ndarray, r_term: float) -> MDP:
     return replace(mdp, reward=reward)
 
 
-def recovering_table(mdp: MDP, intervention: Intervention, horizon: int, progress: float = 0.0) -> np.ndarray:
+def recovering_table(mdp: MDP, intervention: Intervention, horizon: int) -> np.ndarray:
     """[T, S, A] bool: who acts, asked of a real intervention at every time and state.
 
     A state's observation is its number. The last axis is the proposed action, on which no intervention
     depends; only the counterexample of an action-triggered shield does.
     """
-    observation = np.arange(mdp.states, dtype=float)[:, None]
-    rows = [
-        intervention.takes_over(
-            Situation(observation, mdp.distance, np.full(mdp.states, t, np.int64)), progress
-        )
-        for t in range(horizon)
-    ]
-    return np.repeat(np.array(rows)[:, :, None], mdp.actions, axis=2)
+    observation, time = np.arange(mdp.states, dtype=float)[:, None], np.ones(mdp.states, np.int64)
+    situations = [Situation(observation, mdp.distance, t * time) for t in range(horizon)]
+    rows = np.array([intervention.takes_over(situation, 0.0) for situation in situations])
+    return np.repeat(rows[:, :, None], mdp.actions, axis=2)
 
 
 def leaning_robot(gamma: float = 0.9) -> MDP:
@@ -113,10 +109,9 @@ def leaning_robot(gamma: float = 0.9) -> MDP:
     transition, reward = np.zeros((5, 3, 5)), np.zeros((5, 3, 5))
     for state in range(4):
         for action in range(3):
-            stay = 1 - further[action] - back[action]
             transition[state, action, state + 1] += further[action]
             transition[state, action, max(state - 1, 0)] += back[action]
-            transition[state, action, state] += stay
+            transition[state, action, state] += 1 - further[action] - back[action]
             reward[state, action] = earned[action]
             reward[state, action, 4] = -5.0
     transition[4, :, 4] = 1.0
@@ -137,9 +132,7 @@ def random_mdp(
     terminal = np.arange(states) == states - 1
     transition[terminal] = terminal
     reward[terminal] = 0.0
-    start = np.zeros(states)
-    start[0] = 1.0
-    return MDP(transition, reward, start, gamma or rng.uniform(0.5, 0.97), distance, terminal)
+    return MDP(transition, reward, np.eye(states)[0], gamma or rng.uniform(0.5, 0.97), distance, terminal)
 
 
 def random_policy(rng: np.random.Generator, mdp: MDP, deterministic: bool = False) -> np.ndarray:

@@ -9,6 +9,7 @@ from __future__ import annotations
 from dataclasses import replace
 from functools import partial
 from itertools import product
+from typing import Any
 
 import jax
 import jax.numpy as jnp
@@ -17,7 +18,7 @@ import numpy as np
 from safeexplorer.acting.trajectory import Rollout, Segments, blank_rollout
 from safeexplorer.learning.labelling import analytic_value, average_rerolls
 from safeexplorer.learning.segments import find_segments
-from safeexplorer.theory.check import Check
+from safeexplorer.theory.check import Check, at_most
 from safeexplorer.theory.mdp import (
     MDP,
     mixed_policy,
@@ -51,35 +52,30 @@ def simulate(
     The observation is the number of the state. Episodes begin anywhere, so some begin outside R.
     """
     steps, width, limit = 60, 4, 17
-    alive = np.flatnonzero(~mdp.terminal)
-    columns = {name: np.zeros((steps, width), int) for name in ("state", "action", "after", "clock")}
+    alive, rows = np.flatnonzero(~mdp.terminal), []
     state, clock = rng.choice(alive, width), np.zeros(width, int)
-    for t in range(steps):
+    for _ in range(steps):
         action = np.array([rng.choice(mdp.actions, p=mixed[s]) for s in state])
-        after = np.array(
-            [rng.choice(mdp.states, p=mdp.transition[s, a]) for s, a in zip(state, action, strict=True)]
-        )
-        clock = clock + 1
-        for name, now in zip(columns, (state, action, after, clock), strict=True):
-            columns[name][t] = now
-        over = mdp.terminal[after] | (clock == limit)
-        state, clock = np.where(over, rng.choice(alive, width), after), np.where(over, 0, clock)
-    state, action, after, clock = columns.values()
-    terminated = mdp.terminal[after]
-    task_reward = mdp.reward[state, action, after]
-    return as_rollout(state, after, outside, task_reward, terminated, (clock == limit) & ~terminated), state
+        going = mdp.transition[state, action]
+        after = np.array([rng.choice(mdp.states, p=where) for where in going])
+        late = clock + 1 == limit
+        rows.append((state, action, after, late))
+        over = mdp.terminal[after] | late
+        state, clock = np.where(over, rng.choice(alive, width), after), np.where(over, 0, clock + 1)
+    state, action, after, late = np.array(rows).swapaxes(0, 1)
+    rollout = as_rollout(mdp, outside, state, action, after)
+    return rollout._replace(truncated=(late == 1) & ~rollout.terminated), state
 
 
-def as_rollout(state, after, outside, task_reward, terminated, truncated) -> Rollout:
-    """Tabular steps [T, E] in the shape that the learner's code takes."""
+def as_rollout(mdp: MDP, outside: np.ndarray, state: np.ndarray, action: Any, after: np.ndarray) -> Rollout:
+    """Tabular steps [T, E] in the shape that the learner's code takes; nobody acts in a terminal state."""
     return blank_rollout(
         state.shape,
         observation=state[..., None].astype(float),
         next_observation=after[..., None].astype(float),
-        task_reward=task_reward,
-        terminated=terminated,
-        truncated=truncated,
-        recovering=outside[state],
+        task_reward=mdp.reward[state, action, after],
+        terminated=mdp.terminal[after],
+        recovering=outside[state] & ~mdp.terminal[state],
         next_outside=outside[after],
     )
 
@@ -114,16 +110,10 @@ def analytic_on_deterministic(seed: int = 6, count: int = 10) -> list[Check]:
         for outcome in (True, False):
             chosen = segments.start & (segments.succeeded == outcome)
             errors[outcome] += list(np.abs(written - v_mix[state])[chosen])
+    claim, statement = "Proposition 6, eq. (analytic-V)", "|analytic value - V_mix|, {} segments"
     return [
-        Check(
-            "Proposition 6, eq. (analytic-V)",
-            f"|analytic value - V_mix|, {name} segments",
-            max(errors[outcome], default=np.nan),
-            "<=",
-            EXACT,
-            {"segments": float(len(errors[outcome]))},
-        )
-        for name, outcome in (("succeeded", True), ("failed", False))
+        at_most(claim, statement.format(name), max(of, default=np.nan), EXACT, segments=len(of))
+        for name, of in zip(("succeeded", "failed"), errors.values(), strict=True)
     ]
 
 
@@ -164,12 +154,7 @@ def recovery_columns(mdp: MDP, outside: np.ndarray, paths: list[tuple[int, ...]]
     """One environment per recovery path, all beginning at t = 0; a finished one waits where it ended."""
     steps = max(len(path) for path in paths) - 1
     padded = np.array([path + (path[-1],) * (steps + 1 - len(path)) for path in paths]).T
-    state, after = padded[:-1], padded[1:]
-    acting = outside[state] & ~mdp.terminal[state]
-    rollout = as_rollout(
-        state, after, outside, mdp.reward[state, 0, after], mdp.terminal[after], np.zeros_like(acting)
-    )
-    return rollout._replace(recovering=acting)
+    return as_rollout(mdp, outside, padded[:-1], 0, padded[1:])
 
 
 def multi_sample(most: int = 4) -> list[Check]:
@@ -197,17 +182,10 @@ def multi_sample(most: int = 4) -> list[Check]:
         variance[samples] = float(weight @ (written[0] - mean) ** 2)
     law = max(abs(m * variance[m] / variance[1] - 1.0) for m in variance)
     spread = {f"Var_{m}": v for m, v in variance.items()}
-    claim = "stochastic extension"
+    claim, mean = "stochastic extension", f"|E[mean of M recoveries] - V_mix|, M = 1..{most}"
     return [
-        Check(
-            claim,
-            f"|E[mean of M recoveries] - V_mix|, M = 1..{most}",
-            max(bias.values()),
-            "<=",
-            EXACT,
-            {"v_mix": float(v_mix[3]), "recoveries": float(len(paths))},
-        ),
-        Check(claim, f"|M Var_M / Var_1 - 1|, M = 1..{most}", law, "<=", 1e-10, spread),
+        at_most(claim, mean, max(bias.values()), EXACT, v_mix=v_mix[3], recoveries=len(paths)),
+        at_most(claim, f"|M Var_M / Var_1 - 1|, M = 1..{most}", law, 1e-10, **spread),
     ]
 
 

@@ -6,8 +6,6 @@ written here a second time in plain numpy, and differentiated by central differe
 
 from __future__ import annotations
 
-from collections.abc import Callable
-
 import jax
 import numpy as np
 
@@ -19,7 +17,8 @@ from safeexplorer.learning.loss import loss_terms
 from safeexplorer.learning.methods import DAGGER, SAFEEXPLORER, Method
 from safeexplorer.learning.networks import init_actor_critic
 from safeexplorer.learning.update import appraise
-from safeexplorer.theory.check import Check
+from safeexplorer.theory.check import Check, at_most
+from safeexplorer.theory.enumeration import finite_difference
 
 EXACT = 1e-12
 ROUNDING = 1e-8  # central differences
@@ -84,21 +83,6 @@ def log_likelihood(params: Params, observation: np.ndarray, action: np.ndarray) 
     return np.log(density).sum(axis=-1)
 
 
-def finite_difference(function: Callable[[Params], float], params: Params, width: float = 1e-5) -> Params:
-    """Central differences in every parameter."""
-    leaves, tree = jax.tree.flatten(params)
-    gradient = [np.zeros_like(leaf) for leaf in leaves]
-    for which, leaf in enumerate(leaves):
-        for index in np.ndindex(leaf.shape):
-            sides = []
-            for sign in (1.0, -1.0):
-                nudged = [x.copy() for x in leaves]
-                nudged[which][index] += sign * width
-                sides.append(function(jax.tree.unflatten(tree, nudged)))
-            gradient[which][index] = (sides[0] - sides[1]) / (2 * width)
-    return jax.tree.unflatten(tree, gradient)
-
-
 def distance(a: Params, b: Params) -> float:
     """The largest difference between two trees."""
     pairs = zip(jax.tree.leaves(a), jax.tree.leaves(b), strict=True)
@@ -126,23 +110,11 @@ def imitation_limit(method: Method, claim: str, dataset: str) -> list[Check]:
         return -HYPER.lambda_compat * log_likelihood(p, observation, action).sum() / rollout.recovering.sum()
 
     loss, gradient, _ = learner_term("compat", rollout, params, method)
+    statement, error = f"|compatibility loss - cloning loss on {dataset}|", abs(loss - cloning(params))
+    slopes = distance(gradient, finite_difference(cloning, params))
     return [
-        Check(
-            claim,
-            f"|compatibility loss - cloning loss on {dataset}|",
-            abs(loss - cloning(params)),
-            "<=",
-            EXACT,
-            {"loss": loss, "pairs": float(chosen.sum())},
-        ),
-        Check(
-            claim,
-            "the same for the gradients",
-            distance(gradient, finite_difference(cloning, params)),
-            "<=",
-            ROUNDING,
-            {"gradient_norm": norm(gradient)},
-        ),
+        at_most(claim, statement, error, EXACT, loss=loss, pairs=chosen.sum()),
+        at_most(claim, "the same for the gradients", slopes, ROUNDING, gradient_norm=norm(gradient)),
     ]
 
 
@@ -156,18 +128,13 @@ def masked_surrogate() -> Check:
     advantage = (advantage - advantage.mean()) / (advantage.std(ddof=1) + 1e-8)
 
     def estimator(p: Params) -> float:
-        return (
-            -(log_likelihood(p, batch.observation[safe], batch.action[safe]) * advantage).sum() / safe.sum()
-        )
+        scores = log_likelihood(p, batch.observation[safe], batch.action[safe])
+        return -(scores * advantage).sum() / safe.sum()
 
-    return Check(
-        claim="Corollary 3, eq. (ppo-safe)",
-        statement="|policy-loss gradient at rho = 1 + masked estimator|",
-        measured=distance(gradient, finite_difference(estimator, params)),
-        relation="<=",
-        bound=ROUNDING,
-        numbers={"gradient_norm": norm(gradient), "safe_steps": float(safe.sum())},
-    )
+    error = distance(gradient, finite_difference(estimator, params))
+    numbers = {"gradient_norm": norm(gradient), "safe_steps": safe.sum()}
+    statement = "|policy-loss gradient at rho = 1 + masked estimator|"
+    return at_most("Corollary 3, eq. (ppo-safe)", statement, error, ROUNDING, **numbers)
 
 
 def update_checks() -> list[Check]:
