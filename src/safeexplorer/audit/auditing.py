@@ -31,7 +31,7 @@ from safeexplorer.audit.suggestions import suggest
 from safeexplorer.learning.hyperparameters import Hyperparameters
 from safeexplorer.runs.policies import policy_sizes
 
-NO_POLICY = "none"
+FLAGS = ("terminated", "truncated", "recovering", "next_outside")
 
 
 def audit(
@@ -51,31 +51,39 @@ def audit(
     """
     hyper = hyper or Hyperparameters()
     rollout = rollout._replace(**{name: np.asarray(getattr(rollout, name), bool) for name in FLAGS})
+    if rollout.recovery_log_density is None:
+        rollout = rollout._replace(recovery_log_density=np.zeros(rollout.recovering.shape))
+    missing = unmeasured(rollout, params, log_prob)
+    fit = gradients = importance = None
+    if params is not None:
+        check_policy(params, rollout)
+        fit, gradients = measure_fit(params, rollout, log_prob), compare_gradients(params, rollout, hyper)
+        if gradients.masked_norm == 0:
+            missing["angles"] = f"the masked gradient of {gradients.policy_steps} policy steps is zero"
+    if "importance" not in missing:
+        own, ratio = log_prob, None
+        if params is not None:
+            own, ratio = log_policy(params, rollout), variance_ratio(params, rollout, hyper)
+        importance = measure_importance(rollout, own, ratio)
     findings = Audit(
-        policy=NO_POLICY if params is None else policy,
+        policy="none" if params is None else policy,
         shares=measure_shares(rollout),
         segments=measure_segments(rollout),
         falls=measure_falls(rollout),
         determinism=determinism or recorded_determinism(rollout),
         density=has_density(rollout),
         region=None if rollout.distance is None else measure_region(rollout),
-        missing=unmeasured(rollout, params, log_prob),
+        fit=fit,
+        gradients=gradients,
+        importance=importance,
+        missing=missing,
         notes=tuple(notes),
     )
-    if params is not None:
-        findings = with_policy(findings, rollout, params, hyper, log_prob)
-    elif "importance" not in findings.missing:
-        findings = replace(findings, importance=measure_importance(rollout, log_prob))
     return replace(findings, suggestions=suggest(findings))
 
 
-FLAGS = ("terminated", "truncated", "recovering", "next_outside")
-
-
-def with_policy(
-    findings: Audit, rollout: Rollout, params: Params, hyper: Hyperparameters, log_prob: np.ndarray | None
-) -> Audit:
-    """What needs the parameters."""
+def check_policy(params: Params, rollout: Rollout) -> None:
+    """Could this policy have acted in the rollout?"""
     if "normaliser" in params:
         raise ValueError("params hold a normaliser; expected a policy that reads observations as they are")
     expected, got = (rollout.observation.shape[-1], rollout.action.shape[-1]), policy_sizes(params)
@@ -83,26 +91,6 @@ def with_policy(
         raise ValueError(
             f"the policy maps {got[0]} observations to {got[1]} actions; the rollout has {expected}"
         )
-    density = rollout.recovery_log_density
-    filled = rollout._replace(
-        recovery_log_density=np.zeros(rollout.recovering.shape) if density is None else density
-    )
-    importance, missing = None, dict(findings.missing)
-    if "importance" not in missing:
-        importance = replace(
-            measure_importance(rollout, log_policy(params, rollout)),
-            log10_variance_ratio=variance_ratio(params, rollout, hyper),
-        )
-    gradients = compare_gradients(params, filled, hyper)
-    if gradients.masked_norm == 0:
-        missing["angles"] = f"the masked gradient of {gradients.policy_steps} policy steps is zero"
-    return replace(
-        findings,
-        fit=measure_fit(params, rollout, log_prob),
-        gradients=gradients,
-        importance=importance,
-        missing=missing,
-    )
 
 
 def unmeasured(rollout: Rollout, params: Params | None, log_prob: np.ndarray | None) -> dict[str, str]:
@@ -144,11 +132,4 @@ def audit_collector(
     checked = check_determinism(collector, seen.exits, np.random.default_rng(1))
     if not isinstance(collector.mixed.intervention, SafeRegion):
         rollout = rollout._replace(distance=None)
-    return audit(
-        rollout,
-        params,
-        policy=policy,
-        hyper=hyper,
-        determinism=checked,
-        notes=notes,
-    )
+    return audit(rollout, params, policy=policy, hyper=hyper, determinism=checked, notes=notes)

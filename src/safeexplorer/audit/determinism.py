@@ -44,7 +44,7 @@ class Exit(NamedTuple):
 
     robots: np.ndarray
     observation: np.ndarray  # [E, n]
-    world: dict[str, np.ndarray] | None  # None: the world cannot be restored
+    world: dict[str, np.ndarray]  # empty: the world cannot be restored
     memory: dict[str, np.ndarray]  # of the recovery
 
 
@@ -68,34 +68,26 @@ class ExitNotes:
             self.exits[place : place + 1] = [self._note(robots)]
 
     def _note(self, robots: np.ndarray) -> Exit:
-        env = self.collector.env
-        world = (copied(env.get_state()) or None) if restorable(env) else None
-        return Exit(
-            robots, self.collector.observation.copy(), world, memory_of(self.collector.mixed.recovery)
-        )
+        collector = self.collector
+        memory = state_of(collector.mixed.recovery)
+        return Exit(robots, collector.observation.copy(), state_of(collector.env), memory)
 
 
-def restorable(env: Any) -> bool:
-    return hasattr(env, "get_state") and hasattr(env, "set_state")
-
-
-def memory_of(recovery: Any) -> dict[str, np.ndarray]:
-    """What a controller remembers; empty for one without memory."""
-    return copied(recovery.get_state()) if hasattr(recovery, "get_state") else {}
-
-
-def copied(state: dict[str, Any]) -> dict[str, np.ndarray]:
-    return {name: np.array(array) for name, array in state.items()}
+def state_of(owner: Any) -> dict[str, np.ndarray]:
+    """A copy of what `set_state` would restore; empty where there is nothing, or no way to."""
+    if not (hasattr(owner, "get_state") and hasattr(owner, "set_state")):
+        return {}
+    return {name: np.array(array) for name, array in owner.get_state().items()}
 
 
 def check_determinism(collector: Collector, exits: list[Exit], rng: np.random.Generator) -> Determinism:
     """Replay or repeat the recovery at the exits; robots and recovery are put back where they were."""
     if not exits:
         return Determinism("none")
-    if exits[0].world is None:
+    if not exits[0].world:
         equal = [repeat(collector, exit_, rng) for exit_ in exits]
         return Determinism("repeat", len(exits), actions_equal=all(equal))
-    before = copied(collector.get_state())
+    before = state_of(collector)
     outcomes = [replay_twice(collector, exit_, rng) for exit_ in exits]
     collector.set_state(before)
     return Determinism("replay", len(exits), *map(every, zip(*outcomes, strict=True)))
@@ -103,20 +95,19 @@ def check_determinism(collector: Collector, exits: list[Exit], rng: np.random.Ge
 
 def repeat(collector: Collector, exit_: Exit, rng: np.random.Generator) -> bool:
     """Ask twice about the observations of one exit, with the same memory."""
-    before = memory_of(collector.mixed.recovery)
-    first, second = (answer(collector, exit_, exit_.observation[exit_.robots], rng) for _ in range(2))
-    if before:
-        collector.mixed.recovery.set_state(before)
-    return first.tobytes() == second.tobytes()
+    before, answers = state_of(collector.mixed.recovery), []
+    for _ in range(2):
+        remember(collector, exit_.memory)
+        action, _ = collector.mixed.recover(exit_.observation[exit_.robots], rng)
+        answers.append(np.array(action).tobytes())
+    remember(collector, before)
+    return answers[0] == answers[1]
 
 
-def answer(
-    collector: Collector, exit_: Exit, observation: np.ndarray, rng: np.random.Generator
-) -> np.ndarray:
-    """What the recovery does, with the memory it had at the exit."""
-    if exit_.memory:
-        collector.mixed.recovery.set_state(exit_.memory)
-    return np.array(collector.mixed.recover(observation, rng)[0])
+def remember(collector: Collector, memory: dict[str, np.ndarray]) -> None:
+    """Give the recovery its memory back, if it has one."""
+    if memory:
+        collector.mixed.recovery.set_state(memory)
 
 
 def replay_twice(
@@ -148,8 +139,7 @@ def replay(
     if isinstance(env, Simulation):
         state = state | {"rng": fresh_streams(env, rng, env.num_envs)}
     env.set_state(state)
-    if exit_.memory:
-        collector.mixed.recovery.set_state(exit_.memory)
+    remember(collector, exit_.memory)
     observation, ended, steps = exit_.observation, np.zeros(len(exit_.observation), bool), []
     while not ended.any() and len(steps) < REPLAY_STEPS:
         action = np.array(collector.mixed.recover(observation, rng)[0])
@@ -167,9 +157,8 @@ def every(outcomes: tuple[bool | None, ...]) -> bool | None:
 
 
 def has_density(rollout: Rollout) -> bool:
-    """Was log mu written down? A recovery that is not sampled has zeros there, or nothing."""
-    density = rollout.recovery_log_density
-    return density is not None and bool(np.any(density[rollout.recovering] != 0))
+    """Was log mu written down? A recovery that is not sampled has zeros there."""
+    return bool(np.any(rollout.recovery_log_density[rollout.recovering] != 0))
 
 
 def recorded_determinism(rollout: Rollout) -> Determinism:

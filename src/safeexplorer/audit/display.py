@@ -29,60 +29,58 @@ def tables(result: Audit) -> list[Table | str]:
 
 def facts_table(result: Audit) -> Table:
     """Who acted, how it ended, whether it repeats."""
-    s, g, f = result.shares, result.segments, result.falls
-    table = Table("measure", "value", title="Audit", show_header=False)
-    table.add_row("steps", f"{s.steps:,} of {s.robots} robots")
-    table.add_row("under recovery", f"{s.recovery_steps:,}, {s.recovery_rate:.1%}")
-    table.add_row("episodes", f"{s.episodes:,} ended, {s.episodes_with_recovery:,} with recovery")
-    table.add_row("recovery share per episode", spelled(s.episode_quantiles, "{:.1%}"))
-    table.add_row("segments", f"{g.count:,}")
-    table.add_row("steps per segment", spelled(g.length_quantiles, "{:g}"))
-    table.add_row("came back", number(g.reentered, g.success, "of those and the fallen"))
-    table.add_row("fell, time limit, still open", f"{g.fell:,}, {g.timed_out:,}, {g.open:,}")
-    table.add_row(
-        f"left again within {REEXIT_STEPS} steps", number(g.reexits, g.reexit_share, "of those back")
-    )
-    table.add_row("falls", f"{f.policy:,} under the policy, {f.recovery:,} under recovery")
+    s, g, f, d, fit = result.shares, result.segments, result.falls, result.determinism, result.fit
+    rows = {
+        "steps": f"{s.steps:,} of {s.robots} robots",
+        "under recovery": f"{s.recovery_steps:,}, {s.recovery_rate:.1%}",
+        "episodes": f"{s.episodes:,} ended, {s.episodes_with_recovery:,} with recovery",
+        "recovery share per episode": spelled(s.episode_quantiles, "{:.1%}"),
+        "segments": f"{g.count:,}",
+        "steps per segment": spelled(g.length_quantiles, "{:g}"),
+        "came back": number(g.reentered, g.success, "of those and the fallen"),
+        "fell, time limit, still open": f"{g.fell:,}, {g.timed_out:,}, {g.open:,}",
+        f"left again within {REEXIT_STEPS} steps": number(g.reexits, g.reexit_share, "of those back"),
+        "falls": f"{f.policy:,} under the policy, {f.recovery:,} under recovery",
+    }
     if result.region is not None:
-        inside, outside = result.region.largest_policy, result.region.smallest_recovery
-        table.add_row("largest D under the policy", "-" if inside is None else f"{inside:.4g}")
-        table.add_row("smallest D under recovery", "-" if outside is None else f"{outside:.4g}")
-    d = result.determinism
-    table.add_row("determinism", f"{d.verdict} (check: {d.check}, {d.compared} compared)")
-    if result.fit is not None:
-        spread = [("policy", result.fit.policy), ("recovery", result.fit.recovery)]
-        text = ", ".join(f"{who} {x:.3g}" for who, x in spread if x is not None)
-        table.add_row("actions from the policy's mean", f"{text} (in sigma, rms)")
-    if result.fit is not None and result.fit.log_prob_error is not None:
-        table.add_row("log_prob, largest difference", f"{result.fit.log_prob_error:.3g}")
+        rows["largest D under the policy"] = known(result.region.largest_policy, ".4g")
+        rows["smallest D under recovery"] = known(result.region.smallest_recovery, ".4g")
+    rows["determinism"] = f"{d.verdict} (check: {d.check}, {d.compared} compared)"
+    if fit is not None:
+        spread = [f"{who} {x:.3g}" for who in ("policy", "recovery") if (x := getattr(fit, who)) is not None]
+        rows["actions from the policy's mean"] = f"{', '.join(spread)} (in sigma, rms)"
+    if fit is not None and fit.log_prob_error is not None:
+        rows["log_prob, largest difference"] = f"{fit.log_prob_error:.3g}"
     if result.importance is not None:
-        ratio = result.importance.log10_variance_ratio
-        table.add_row("importance weights: ESS", f"{result.importance.ess_share:.3%} of recovery steps")
-        table.add_row("importance weights: mean", f"10^{result.importance.log10_mean:.1f}")
-        table.add_row("variance, log10 of ratio to masked", "-" if ratio is None else f"{ratio:.2f}")
+        rows["importance weights: ESS"] = f"{result.importance.ess_share:.3%} of recovery steps"
+        rows["importance weights: mean"] = f"10^{result.importance.log10_mean:.1f}"
+        rows["variance, log10 of ratio to masked"] = known(result.importance.log10_variance_ratio, ".2f")
+    table = Table("measure", "value", title="Audit", show_header=False)
+    for row in rows.items():
+        table.add_row(*row)
     return table
 
 
 def gradient_table(result: Audit) -> Table:
     """Each rule's policy gradient beside the masked one."""
     g = result.gradients
-    table = Table("rule", "angle to masked", "norm / masked", "what it does", title="Policy gradient")
-    table.caption = (
-        f"at the parameters: {result.policy}; masked: {g.policy_steps:,} steps, norm {g.masked_norm:.3g}"
-    )
+    steps = f"masked: {g.policy_steps:,} steps, norm {g.masked_norm:.3g}"
+    columns = ("rule", "angle to masked", "norm / masked", "what it does")
+    table = Table(*columns, title="Policy gradient", caption=f"at the parameters: {result.policy}; {steps}")
     for name, row in g.compared.items():
-        angle = "-" if row.angle is None else f"{row.angle:.1f} deg"
-        ratio = "-" if row.norm_ratio is None else f"{row.norm_ratio:.3g}"
-        table.add_row(name, angle, ratio, MEANING[name])
-    halves = "-" if g.halves_angle is None else f"{g.halves_angle:.1f} deg"
-    table.add_row("noise", halves, "", "masked, first half of the time against the second")
+        table.add_row(name, known(row.angle, ".1f", " deg"), known(row.norm_ratio, ".3g"), MEANING[name])
+    noise = "masked, first half of the time against the second"
+    table.add_row("noise", known(g.halves_angle, ".1f", " deg"), "", noise)
     return table
 
 
+def known(value: float | None, form: str, unit: str = "") -> str:
+    return "-" if value is None else f"{value:{form}}{unit}"
+
+
 def spelled(quantiles: dict[str, float] | None, form: str) -> str:
-    if quantiles is None:
-        return "-"
-    return ", ".join(f"{name} {form.format(quantiles[name])}" for name in ("min", "median", "q90", "max"))
+    shown = ("min", "median", "q90", "max")
+    return ", ".join(f"{name} {form.format(quantiles[name])}" for name in shown) if quantiles else "-"
 
 
 def number(count: int, share: float | None, of_what: str) -> str:

@@ -95,17 +95,16 @@ def policy_gradient(params: Params, batch: Batch, hyper: Hyperparameters) -> Any
 def compare_gradients(params: Params, rollout: Rollout, hyper: Hyperparameters) -> Gradients:
     """The masked gradient, and each other rule beside it; relabelling needs the policy's own proposals."""
     found = {name: np.asarray(g, np.float64) for name, g in all_gradients(params, rollout, hyper).items()}
-    masked = found["masked"]
-    return Gradients(
-        policy_steps=int((~rollout.recovering).sum()),
-        masked_norm=float(np.linalg.norm(masked)),
-        halves_angle=angle(found["first"], found["second"]),
-        compared={
-            name: Comparison(angle(masked, found[name]), norm_ratio(masked, found[name]))
-            for name in COMPARED
-            if name in found
-        },
-    )
+    masked, first, second = (found.pop(name) for name in ("masked", "first", "second"))
+    norm = float(np.linalg.norm(masked))
+    others = {
+        name: Comparison(
+            angle(masked, found[name]), float(np.linalg.norm(found[name]) / norm) if norm else None
+        )
+        for name in COMPARED
+        if name in found
+    }
+    return Gradients(int((~rollout.recovering).sum()), norm, angle(first, second), others)
 
 
 def angle(first: np.ndarray, second: np.ndarray) -> float | None:
@@ -115,12 +114,6 @@ def angle(first: np.ndarray, second: np.ndarray) -> float | None:
         return None
     u, v = first / norms[0], second / norms[1]
     return float(np.degrees(2.0 * np.arctan2(np.linalg.norm(u - v), np.linalg.norm(u + v))))
-
-
-def norm_ratio(reference: np.ndarray, other: np.ndarray) -> float | None:
-    """|other| / |reference|."""
-    norm = np.linalg.norm(reference)
-    return float(np.linalg.norm(other) / norm) if norm else None
 
 
 def standardised(params: Params, rollout: Rollout) -> np.ndarray:
@@ -141,22 +134,19 @@ def measure_fit(params: Params, rollout: Rollout, log_prob: np.ndarray | None) -
     z, main, error = standardised(params, rollout), ~rollout.recovering, None
     if log_prob is not None and main.any():
         error = float(np.abs(log_policy(params, rollout) - log_prob)[main].max())
-    return Fit(spread(z[main]), spread(z[~main]), error)
+    spreads = [float(np.sqrt(np.mean(part**2))) if part.size else None for part in (z[main], z[~main])]
+    return Fit(*spreads, error)
 
 
-def spread(z: np.ndarray) -> float | None:
-    return float(np.sqrt(np.mean(z**2))) if z.size else None
-
-
-def measure_importance(rollout: Rollout, log_prob: np.ndarray) -> Importance:
-    """What the weights alone say; `log_prob` [T, E] is log pi of the stored actions."""
+def measure_importance(rollout: Rollout, log_prob: np.ndarray, ratio: float | None = None) -> Importance:
+    """What the weights say; `log_prob` [T, E] is log pi of the stored actions, `ratio` that of the variances."""
     log_weight = (log_prob - rollout.recovery_log_density)[rollout.recovering]
     largest = log_weight.max()
     weight = np.exp(log_weight - largest)  # relative to the largest: they reach 1e12
     return Importance(
         ess_share=float(weight.sum() ** 2 / (weight.size * (weight**2).sum())),
         log10_mean=float((largest + np.log(weight.mean())) / np.log(10.0)),
-        log10_variance_ratio=None,
+        log10_variance_ratio=ratio,
     )
 
 

@@ -114,8 +114,8 @@ def reexits(rollout: Rollout, robot: np.ndarray, first: np.ndarray, last: np.nda
 
 def measure_falls(rollout: Rollout) -> Falls:
     """Falls by who acted."""
-    recovering, terminated = rollout.recovering, rollout.terminated
-    return Falls(policy=int((terminated & ~recovering).sum()), recovery=int((terminated & recovering).sum()))
+    lost = int(rollout.terminated[rollout.recovering].sum())
+    return Falls(policy=int(rollout.terminated.sum()) - lost, recovery=lost)
 
 
 def measure_region(rollout: Rollout) -> Region:

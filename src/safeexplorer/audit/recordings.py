@@ -82,13 +82,13 @@ def who_acted(file: RecordingFile) -> tuple[np.ndarray, np.ndarray, np.ndarray |
     """
     flag, takeover = file.first(FLAGS), file.first(TAKEOVERS)
     action = file.vectors("action")
-    proposed = file.vectors("proposed") if file.has("proposed") else None
+    proposed = file.vectors("proposed", action.shape[-1]) if file.has("proposed") else None
     if flag is None and takeover is None:
         raise file.error("intervention", "is missing", f"one of {', '.join((*FLAGS, *TAKEOVERS))}")
     recovering = None if flag is None else file.flags(flag)
     if takeover is None:
         return recovering, action, proposed
-    taken = file.vectors(takeover, nan=True)
+    taken = file.vectors(takeover, action.shape[-1], nan=True)
     if recovering is None:
         recovering = ~np.isnan(taken).all(-1)
     if np.isnan(taken[recovering]).any():
@@ -104,7 +104,7 @@ def what_followed(
 ) -> tuple[np.ndarray, tuple[str, ...]]:
     """s_{t+1}; where it was not recorded and no step of the episode follows, s_t stands in."""
     if file.has("next_observation"):
-        return file.vectors("next_observation", like=observation.shape), ()
+        return file.vectors("next_observation", observation.shape[-1]), ()
     unknown = ended.copy()
     unknown[-1] = True
     following = np.concatenate([observation[1:], observation[-1:]])
@@ -151,24 +151,20 @@ class RecordingFile:
     def flags(self, name: str) -> np.ndarray:
         """One bool per step, [T, E]; 0 and 1 are accepted."""
         array = self.steps(name)
-        if not np.isin(array, (0, 1)).all():
-            other = array[~np.isin(array, (0, 1))][0]
-            raise self.error(name, f"holds {other:g}", "bool, or 0 and 1")
+        others = array[(array != 0) & (array != 1)]
+        if others.size:
+            raise self.error(name, f"holds {others[0]:g}", "bool, or 0 and 1")
         return array.astype(bool)
 
-    def vectors(self, name: str, nan: bool = False, like: tuple[int, ...] | None = None) -> np.ndarray:
+    def vectors(self, name: str, size: int | None = None, nan: bool = False) -> np.ndarray:
         """One vector per step, [T, E, k]."""
         array = self._numbers(name, nan)
-        if array.ndim != len(self.recorded) + 1 or array.shape[:-1] != self.recorded or not array.shape[-1]:
+        if array.shape[:-1] != self.recorded or not array.shape[-1]:
             steps = ", ".join(map(str, self.recorded))
             raise self.error(name, f"has shape {array.shape}", f"({steps}, size): reward has {self.recorded}")
-        array = array.reshape(*self.shape, -1)
-        like = like or (
-            (*self.shape, self.arrays["action"].shape[-1]) if name in LIKE_ACTION else array.shape
-        )
-        if array.shape != like:
-            raise self.error(name, f"has vectors of {array.shape[-1]}", f"{like[-1]}")
-        return array
+        if size not in (None, array.shape[-1]):
+            raise self.error(name, f"has vectors of {array.shape[-1]}", str(size))
+        return array.reshape(*self.shape, -1)
 
     def policy(self) -> Params | None:
         """The policy's weights, if they are in the file."""
@@ -184,12 +180,9 @@ class RecordingFile:
 
     def _numbers(self, name: str, nan: bool = False) -> np.ndarray:
         if not self.has(name):
-            hint = (
-                "; a `done` does not tell falls from time limits"
-                if name in ("terminated", "truncated")
-                else ""
-            )
-            expected = f"{(REQUIRED | OPTIONAL)[name]} (required: {', '.join(REQUIRED)}){hint}"
+            expected = f"{(REQUIRED | OPTIONAL)[name]} (required: {', '.join(REQUIRED)})"
+            if name in ("terminated", "truncated"):
+                expected += "; a `done` does not tell falls from time limits"
             raise self.error(name, "is missing", expected)
         self.read.add(name)
         array = self.arrays[name]
@@ -201,9 +194,6 @@ class RecordingFile:
             place = ", ".join(map(str, np.argwhere(bad)[0]))
             raise self.error(name, f"holds {array[bad][0]:g} at [{place}]", "finite numbers")
         return array
-
-
-LIKE_ACTION = ("proposed", *TAKEOVERS)
 
 
 def read_arrays(path: Path) -> dict[str, np.ndarray]:

@@ -16,7 +16,6 @@ from safeexplorer.audit.auditing import audit, audit_collector
 from safeexplorer.audit.findings import Audit
 from safeexplorer.audit.recordings import read_arrays, read_recording
 from safeexplorer.files.fields import check_fields, demand, setting
-from safeexplorer.learning.hyperparameters import Hyperparameters
 from safeexplorer.learning.methods import CONSTRAINED
 from safeexplorer.learning.networks import init_actor_critic
 from safeexplorer.recovery import load_recovery
@@ -56,16 +55,11 @@ class Policy(NamedTuple):
 def audit_file(path: Path, policy_path: Path | None = None) -> Audit:
     """A recording, at the policy inside it or the one given."""
     recording = read_recording(path)
-    inside = Policy(recording.params, f"weights in {path}")
-    policy = inside if policy_path is None else read_policy(policy_path)
-    settings = policy.settings
+    policy = read_policy(policy_path) if policy_path else Policy(recording.params, f"weights in {path}")
+    hyper = policy.settings.resolved().hyperparameters() if policy.settings else None
+    log_prob, notes = recording.log_prob, recording.notes
     return audit(
-        recording.rollout,
-        policy.params,
-        policy=policy.source,
-        hyper=Hyperparameters() if settings is None else settings.resolved().hyperparameters(),
-        log_prob=recording.log_prob,
-        notes=recording.notes,
+        recording.rollout, policy.params, policy=policy.source, hyper=hyper, log_prob=log_prob, notes=notes
     )
 
 

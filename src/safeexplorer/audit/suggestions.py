@@ -27,23 +27,6 @@ class Rule(NamedTuple):
     reason: Callable[[Audit], str]
 
 
-def weak(audit: Audit) -> bool:
-    return audit.segments.success is not None and audit.segments.success < WEAK
-
-
-def stays_out(audit: Audit) -> bool:
-    s = audit.segments
-    return s.timed_out > s.reentered + s.fell
-
-
-def chatters(audit: Audit) -> bool:
-    return audit.segments.reexit_share is not None and audit.segments.reexit_share > CHATTER
-
-
-def drawn(audit: Audit) -> bool:
-    return audit.determinism.verdict == "stochastic recovery"
-
-
 def turned(audit: Audit) -> bool:
     if audit.gradients is None or audit.shares.recovery_steps == 0:
         return False
@@ -101,7 +84,7 @@ RULES: tuple[Rule, ...] = (
     ),
     Rule(
         "recovery too weak",
-        weak,
+        lambda a: a.segments.success is not None and a.segments.success < WEAK,
         "a stronger --recovery (`safeexplorer recovery grade`), or a smaller --max-radius",
         lambda a: (
             f"{of(a.segments.reentered, a.segments.reentered + a.segments.fell, 'recoveries')} came back "
@@ -110,7 +93,7 @@ RULES: tuple[Rule, ...] = (
     ),
     Rule(
         "recovery does not come back",
-        stays_out,
+        lambda a: a.segments.timed_out > a.segments.reentered + a.segments.fell,
         "another --recovery, or a larger --initial-radius",
         lambda a: (
             f"{of(a.segments.timed_out, a.segments.count, 'segments')} lasted until the time limit: robots "
@@ -127,7 +110,7 @@ RULES: tuple[Rule, ...] = (
     ),
     Rule(
         "chatter at the boundary",
-        chatters,
+        lambda a: a.segments.reexit_share is not None and a.segments.reexit_share > CHATTER,
         "larger --initial-radius",
         lambda a: (
             f"{of(a.segments.reexits, a.segments.reentered, 're-entries')} left again within {REEXIT_STEPS} "
@@ -158,7 +141,7 @@ RULES: tuple[Rule, ...] = (
     ),
     Rule(
         "sampled recovery with a density",
-        lambda a: drawn(a) and a.density,
+        lambda a: a.determinism.verdict == "stochastic recovery" and a.density,
         f"--sampled-recovery --analytic-samples {RERUNS}",
         lambda a: (
             "equal states give different recoveries, and their density is known: average the closed-form value"
@@ -166,7 +149,7 @@ RULES: tuple[Rule, ...] = (
     ),
     Rule(
         "stochastic recovery without a density",
-        lambda a: drawn(a) and not a.density,
+        lambda a: a.determinism.verdict == "stochastic recovery" and not a.density,
         f"--analytic-samples {RERUNS}",
         lambda a: "equal states give different recoveries: one of them is a noisy closed-form value",
     ),
