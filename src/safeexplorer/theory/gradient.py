@@ -24,10 +24,10 @@ from safeexplorer.theory.enumeration import (
 from safeexplorer.theory.mdp import (
     MDP,
     action_value,
-    recovering_table,
     leaning_robot,
     random_mdp,
     random_policy,
+    recovering_table,
     softmax,
 )
 
