@@ -19,17 +19,18 @@ def bench_simulation(name: str, seconds: float) -> dict[str, str | float]:
     """Alternate blocks of ours and of raw mj_step through the same states and actions; medians over blocks."""
     simulation = make(name, ROBOT_COUNT)
     simulation.reset(seed=0)
-    rng = np.random.default_rng(0)
+    rng, watch, times = np.random.default_rng(0), StepWatch(simulation), []
     raw = simulation.physics.raw_loop()
-    times = []
     end = time.perf_counter() + seconds
     while time.perf_counter() < end or len(times) < 5:
         actions = simulation.robot.hold_action() + NOISE * rng.standard_normal(
             (BLOCK, ROBOT_COUNT, simulation.robot.action_size)
         )
         before = simulation.batch.state.copy()
-        ours, starts = _time_ours(simulation, actions)
-        times.append((ours, raw.seconds(before, actions, starts)))
+        watch.begin()
+        for action in actions:
+            watch.step(action)
+        times.append((watch.seconds, raw.seconds(before, actions, watch.starts)))
     del times[:2]  # warming up
     steps = BLOCK * ROBOT_COUNT
     return {
@@ -40,14 +41,25 @@ def bench_simulation(name: str, seconds: float) -> dict[str, str | float]:
     }
 
 
-def _time_ours(simulation: Simulation, actions: np.ndarray) -> tuple[float, dict[int, list]]:
-    """Seconds, and the states in which new episodes began: step -> [(robot, state)]."""
-    starts, noting = {}, 0.0
-    begin = time.perf_counter()
-    for step, action in enumerate(actions):
-        info = simulation.step(action)[4]
-        if "_final_obs" in info:
-            pause = time.perf_counter()
-            starts[step] = [(i, simulation.batch.state[i].copy()) for i in np.flatnonzero(info["_final_obs"])]
-            noting += time.perf_counter() - pause
-    return time.perf_counter() - begin - noting, starts
+class StepWatch:
+    """Times the steps of a simulation, and notes off the clock where episodes began: step -> [(robot, state)]."""
+
+    def __init__(self, simulation: Simulation):
+        self.simulation, self._step = simulation, simulation.step
+        self.begin()
+
+    def begin(self) -> None:
+        """Forget what was timed."""
+        self.seconds, self.noting, self.count, self.starts = 0.0, 0.0, 0, {}
+
+    def step(self, action: np.ndarray) -> tuple:
+        began = time.perf_counter()
+        result = self._step(action)
+        ended = time.perf_counter()
+        if "_final_obs" in result[4]:
+            robots = np.flatnonzero(result[4]["_final_obs"])
+            self.starts[self.count] = [(i, self.simulation.batch.state[i].copy()) for i in robots]
+        self.count += 1
+        self.seconds += ended - began
+        self.noting += time.perf_counter() - ended
+        return result

@@ -16,7 +16,7 @@ from typing import Any
 import numpy as np
 
 from safeexplorer.robots import ROBOTS, get_robot
-from safeexplorer.robots.benchmark import ROBOT_COUNT
+from safeexplorer.robots.benchmark import ROBOT_COUNT, StepWatch
 from safeexplorer.runs.settings import Settings, stored_settings
 from safeexplorer.runs.training import Training, open_run
 
@@ -48,24 +48,22 @@ def open_copy(source: Settings | Path, folder: Path, updates: int) -> Training:
 
 
 def bench_training(run: Training, updates: int) -> dict[str, Any]:
-    """The speed of `updates` updates; after every one the same physics by the raw loop."""
-    settings, clock = run.settings, Stopwatch(run)
+    """The speed of `updates` updates, and where the time goes; after every one the same physics by the raw loop."""
+    settings, watch, seconds, times = run.settings, StepWatch(run.env), {}, []
+    run.env.step = watch.step
+    run.collect, run.learn = timed(run.collect, "collect", seconds), timed(run.learn, "learn", seconds)
     raw = run.env.physics.raw_loop()
     begun = run.update * settings.batch_size
-    total = raw_total = 0.0
-    for update in range(updates):
+    for _ in range(updates):
         before = run.env.batch.state.copy()
-        clock.begin()
-        began = time.perf_counter()
-        run.run_update()
-        seconds = time.perf_counter() - began - clock.noting
-        raw_seconds = raw.seconds(before, run.collector.executed, clock.starts)
-        if update >= WARM_UP:
-            total, raw_total = total + seconds, raw_total + raw_seconds
-            clock.keep()
+        watch.begin()
+        timed(run.run_update, "update", seconds)()
+        own = (watch.seconds, seconds["collect"] - watch.noting, seconds["learn"])
+        raw_seconds = raw.seconds(before, run.collector.executed, watch.starts)
+        times.append((seconds["update"] - watch.noting, raw_seconds, *own))
     run.close()
+    total, raw_total, simulate, collect, learn = np.sum(times[WARM_UP:], axis=0).tolist()
     steps = (updates - WARM_UP) * settings.batch_size
-    shares = {part: seconds / total for part, seconds in clock.shares().items()}
     return {
         "robot": settings.robot,
         "method": settings.method,
@@ -73,61 +71,24 @@ def bench_training(run: Training, updates: int) -> dict[str, Any]:
         "steps_per_second": steps / total,
         "raw_steps_per_second": steps / raw_total,
         "ratio": raw_total / total,
-        **shares,
-        "rest": 1.0 - sum(shares.values()),
+        "simulate": simulate / total,
+        "act": (collect - simulate) / total,
+        "learn": learn / total,
+        "rest": 1.0 - (collect + learn) / total,
         "peak_memory_mib": resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024,
     }
 
 
-class Stopwatch:
-    """Time spent inside the simulation, the rest of the rollout, and the learner; and where episodes began."""
+def timed(function: Callable, part: str, seconds: dict[str, float]) -> Callable:
+    """The same function, which leaves in `seconds[part]` how long it took."""
 
-    def __init__(self, run: Training):
-        self.run = run
-        self.kept = {"simulate": 0.0, "collect": 0.0, "learn": 0.0}
-        self._step, run.env.step = run.env.step, self._timed_step
-        run.collect = self._timed("collect", run.collect)
-        run.learn = self._timed("learn", run.learn)
-
-    def begin(self) -> None:
-        """Before an update."""
-        self.now = dict.fromkeys(self.kept, 0.0)
-        self.noting, self.step, self.starts = 0.0, 0, {}
-
-    def keep(self) -> None:
-        """Count the update just made."""
-        self.now["collect"] -= self.noting
-        self.kept = {part: seconds + self.now[part] for part, seconds in self.kept.items()}
-
-    def shares(self) -> dict[str, float]:
-        """Seconds by part; acting is what a rollout takes beyond the simulation."""
-        kept = self.kept
-        return {
-            "simulate": kept["simulate"],
-            "act": kept["collect"] - kept["simulate"],
-            "learn": kept["learn"],
-        }
-
-    def _timed(self, part: str, function: Callable) -> Callable:
-        def timed(*args: Any) -> Any:
-            began = time.perf_counter()
-            result = function(*args)
-            self.now[part] += time.perf_counter() - began
-            return result
-
-        return timed
-
-    def _timed_step(self, action: np.ndarray) -> tuple:
+    def watched(*args: Any) -> Any:
         began = time.perf_counter()
-        result = self._step(action)
-        ended = time.perf_counter()
-        self.now["simulate"] += ended - began
-        if "_final_obs" in result[4]:
-            state = self.run.env.batch.state
-            self.starts[self.step] = [(i, state[i].copy()) for i in np.flatnonzero(result[4]["_final_obs"])]
-        self.step += 1
-        self.noting += time.perf_counter() - ended
+        result = function(*args)
+        seconds[part] = time.perf_counter() - began
         return result
+
+    return watched
 
 
 @functools.cache

@@ -23,10 +23,10 @@ from safeexplorer.learning.constrained.estimates import (
     Steps,
     adam,
     critic_loss,
-    descend,
     estimate,
     explained_variance,
     finite,
+    one_pass,
 )
 from safeexplorer.learning.hyperparameters import ConstrainedHyperparameters
 from safeexplorer.learning.networks import gaussian_entropy, gaussian_kl, gaussian_log_prob, mlp
@@ -200,19 +200,11 @@ def make_improve(hyper: ConstrainedHyperparameters) -> Callable:
             losses = [critic_loss(critics[name], observation, target) for name, target in pairs]
             return sum(losses), losses
 
-        def minibatch_step(carry, rows):
-            critics, optimizer = carry
-            critics, optimizer, losses = descend(
-                lambda p: loss(p, rows), critics, optimizer, learning_rate, hyper
-            )
-            return (critics, optimizer), losses
-
-        def one_pass(carry, order):
-            shuffled = columns[order].reshape(hyper.minibatches, -1, columns.shape[1])
-            return jax.lax.scan(minibatch_step, carry, shuffled)
+        def go_through(carry, order):
+            return one_pass(loss, carry, columns, order, learning_rate, hyper)
 
         critics = {name: state.params[name] for name in CRITICS}
-        (critics, optimizer), losses = jax.lax.scan(one_pass, (critics, state.optimizer), order)
+        (critics, optimizer), losses = jax.lax.scan(go_through, (critics, state.optimizer), order)
         value_loss, cost_value_loss = (x[-1].mean() for x in losses)
         new = state._replace(params=state.params | policy | critics, optimizer=optimizer)
         metrics |= {

@@ -85,13 +85,27 @@ def adam(hyper: ConstrainedHyperparameters) -> optax.GradientTransformation:
     return optax.scale_by_adam(eps=hyper.adam_epsilon)
 
 
-def descend(
-    loss: Callable, trained: Params, optimizer: Any, learning_rate: Any, hyper: ConstrainedHyperparameters
-) -> tuple[Params, Any, Any]:
-    """One step of Adam on `loss(trained) -> (value, extra)`: (trained, optimizer, extra)."""
-    gradient, extra = jax.grad(loss, has_aux=True)(trained)
-    updates, optimizer = adam(hyper).update(clipped(gradient, hyper.max_gradient_norm), optimizer)
-    return jax.tree.map(lambda p, u: p - learning_rate * u, trained, updates), optimizer, extra
+def one_pass(
+    loss: Callable,
+    carry: tuple[Params, Any],
+    columns: Any,
+    order: Any,
+    learning_rate: Any,
+    hyper: ConstrainedHyperparameters,
+) -> tuple[tuple[Params, Any], Any]:
+    """Adam on `loss(trained, rows) -> (value, extra)`, one minibatch of the rows after another.
+
+    `carry` is what is trained and its optimiser; the extras of all minibatches are returned beside it.
+    """
+
+    def minibatch_step(carry, rows):
+        trained, optimizer = carry
+        gradient, extra = jax.grad(loss, has_aux=True)(trained, rows)
+        updates, optimizer = adam(hyper).update(clipped(gradient, hyper.max_gradient_norm), optimizer)
+        return (jax.tree.map(lambda p, u: p - learning_rate * u, trained, updates), optimizer), extra
+
+    shuffled = columns[order].reshape(hyper.minibatches, -1, columns.shape[1])
+    return jax.lax.scan(minibatch_step, carry, shuffled)
 
 
 def finite(tree: Any) -> Any:

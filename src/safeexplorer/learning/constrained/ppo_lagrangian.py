@@ -17,10 +17,10 @@ from safeexplorer.learning.constrained.estimates import (
     Steps,
     adam,
     critic_loss,
-    descend,
     estimate,
     explained_variance,
     finite,
+    one_pass,
 )
 from safeexplorer.learning.hyperparameters import ConstrainedHyperparameters
 from safeexplorer.learning.networks import gaussian_entropy, gaussian_kl, gaussian_log_prob, mlp
@@ -64,17 +64,14 @@ def make_improve(hyper: ConstrainedHyperparameters) -> Callable:
         sizes = steps.observation.shape[1], steps.action.shape[1]
         old = policy_of(state.params, steps.observation)
 
-        def minibatch_step(carry, rows):
-            trained, optimizer = carry
-            trained, optimizer, losses = descend(
-                lambda p: loss(p, rows, sizes, hyper.clip), trained, optimizer, learning_rate, hyper
-            )
-            return (trained, optimizer), losses
+        def minibatch_loss(trained, rows):
+            return loss(trained, rows, sizes, hyper.clip)
 
-        def one_pass(carry):
+        def go_through(carry):
             i, trained, optimizer, _, _ = carry
-            shuffled = columns[order[i]].reshape(hyper.minibatches, -1, columns.shape[1])
-            (trained, optimizer), losses = jax.lax.scan(minibatch_step, (trained, optimizer), shuffled)
+            (trained, optimizer), losses = one_pass(
+                minibatch_loss, (trained, optimizer), columns, order[i], learning_rate, hyper
+            )
             kl = gaussian_kl(old, policy_of(trained, steps.observation)).sum(-1).mean()
             return i + 1, trained, optimizer, kl, jax.tree.map(jnp.mean, losses)
 
@@ -84,7 +81,7 @@ def make_improve(hyper: ConstrainedHyperparameters) -> Callable:
 
         trained = {name: state.params[name] for name in TRAINED}
         begin = (0, trained, state.optimizer, 0.0, dict.fromkeys(LOSSES, 0.0))
-        passes, trained, optimizer, kl, losses = jax.lax.while_loop(goes_on, one_pass, begin)
+        passes, trained, optimizer, kl, losses = jax.lax.while_loop(goes_on, go_through, begin)
         new = ConstrainedState(state.params | trained, optimizer, multiplier, multiplier_optimizer)
         metrics = losses | {
             "approx_kl": kl,
