@@ -18,6 +18,7 @@ from gymnasium.spaces import Box, Discrete
 from safeexplorer.acting.collector import Collector
 from safeexplorer.acting.evaluation import Evaluation, evaluate
 from safeexplorer.acting.interventions import Intervention, NoIntervention, SafeRegion
+from safeexplorer.acting.mixed import MixedPolicy
 from safeexplorer.acting.policy import draw_noise, propose
 from safeexplorer.adapters.environments import in_space, sizes_of
 from safeexplorer.audit import Audit, audit_collector
@@ -180,7 +181,8 @@ class SafeExplorer:
             raise ValueError("this agent was loaded without an environment; give evaluate(env=...) one")
         intervention = self.world.intervention if self.world is not None else NoIntervention()
         eval_env = self.world.env if env is None else make_eval_env(env, EVAL_EPISODES, intervention)
-        return evaluate(self.learner.params, eval_env, intervention, LAST, seed, deterministic)
+        alone = MixedPolicy(intervention, recovery=None)
+        return evaluate(self.learner.params, eval_env, alone, LAST, seed, deterministic)
 
     def audit(self, steps: int = 8192, progress: float = 0.0, seed: int = 0) -> Audit:
         """What the recovery does under this policy, and what an update would make of it (see `safeexplorer audit`).

@@ -29,7 +29,9 @@ def test_it_equals_the_evaluation_in_the_loop(run, capsys):
     assert main(["evaluate", str(run), "--episodes", "2", "--seed", str(seed), "--json"]) == 0
     found = json.loads(capsys.readouterr().out)
     assert found["steps"] == UPDATES * 256
-    assert found["mixed_return"] == noisy["mixed_return"]
+    assert found["trailing_return"] == noisy["trailing_return"]
+    assert found["mixed"]["total_return"] == noisy["mixed_return"]
+    assert noisy["gap"] == noisy["mixed_return"] - noisy["total_return"] and deterministic["gap"] is None
     for name, row in (("noisy", noisy), ("deterministic", deterministic)):
         assert found[name] == {k: row[k] for k in ("total_return", "length", "falls", "beta")}
 
@@ -37,7 +39,11 @@ def test_it_equals_the_evaluation_in_the_loop(run, capsys):
 def test_the_table_shows_both(run, capsys):
     assert main(["evaluate", str(run), "--episodes", "1"]) == 0
     out = capsys.readouterr().out
-    assert "noisy" in out and "deterministic" in out and "half_cheetah, safeexplorer, seed 1" in out
+    assert (
+        "alone, no noise" in out
+        and "with the recovery" in out
+        and "half_cheetah, safeexplorer, seed 1" in out
+    )
 
 
 @pytest.mark.parametrize(

@@ -45,3 +45,9 @@ def test_a_table_shorter_than_its_checkpoint_says_is_refused(tmp_path):
     with pytest.raises(ValueError, match=r"t.csv has 4 bytes; the checkpoint needs its first 9"):
         Table(tmp_path / "t.csv", ["a"], 9)
     assert (tmp_path / "t.csv").read_text() == "a\n1\n"
+
+
+def test_a_table_of_other_columns_is_not_continued(tmp_path):
+    Table(tmp_path / "t.csv", ["a", "b"]).close()
+    with pytest.raises(ValueError, match=r"t\.csv was begun by a release with other columns: b, c"):
+        Table(tmp_path / "t.csv", ["a", "c"], 4)

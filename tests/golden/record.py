@@ -55,8 +55,7 @@ def digest_run(folder: Path) -> dict[str, str]:
     names = sorted(name for name in arrays.files if name.startswith("learner/"))
     parameters = b"".join(arrays[name].tobytes() for name in names)
     return {"parameters": digest(parameters)} | {
-        name: digest((folder / name).read_bytes())
-        for name in ("metrics.csv", "episodes.csv", "evaluations.csv")
+        name: digest((folder / name).read_bytes()) for name in ("metrics.csv", "episodes.csv")
     }
 
 

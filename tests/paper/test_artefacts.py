@@ -77,6 +77,14 @@ def test_the_component_ablation_is_the_papers_135_runs():
     assert set(GROUPS["all"]) == set(ARTEFACTS)
 
 
+def test_every_run_of_a_campaign_is_evaluated():
+    for spec in (spec for artefact in ARTEFACTS.values() for spec in artefact.specs(Protocol(seeds=1))):
+        settings = spec.settings
+        assert settings.updates // settings.eval_every >= 25, spec.label
+        if settings.method == "safeexplorer":
+            assert (settings.eval_every, settings.eval_episodes) == (4, 5)  # as the paper does
+
+
 def test_artefacts_share_equal_runs():
     specs = {name: {s.key for s in ARTEFACTS[name].specs(Protocol())} for name in ARTEFACTS}
     ours = {s.key for s in ARTEFACTS["objective-gap"].specs(Protocol())}

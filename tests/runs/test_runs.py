@@ -115,8 +115,33 @@ def test_a_result_survives_its_file(tmp_path):
     assert path.stat().st_size < 60_000
 
 
+def test_the_gap_of_an_older_release_is_no_gap(tmp_path):
+    """It set J beside the last 100 training episodes, a dozen updates older."""
+    old = {
+        "format": 1,
+        "settings": SMALL.resolved().as_dict(),
+        "name": "old",
+        "status": "finished",
+        "updates": 300,
+    }
+    old |= {"numbers": {"mixed_return_late": 5.0, "alone_return_late": 3.0, "gap_late": 2.0}}
+    result = result_from_dict(old | {"evaluations": {"steps": [1], "gap": [2.0]}}, tmp_path)
+    assert result.numbers == {"trailing_return_late": 5.0, "alone_return_late": 3.0}
+    assert result.evaluations == {"steps": [1]}
+
+
+def test_evaluations_of_an_older_release_are_read(tmp_path):
+    folder = write_run(tmp_path, SMALL)
+    (folder / "evaluations.csv").write_text(
+        "update,steps,deterministic,mixed_return,total_return,length,falls,beta,gap\n300,2457600,0,5,3,900,0,0,2\n"
+    )
+    numbers = collect_run(folder).numbers
+    assert (numbers["trailing_return_late"], numbers["alone_return_late"]) == (5, 3)
+    assert numbers["mixed_return_late"] is numbers["gap_late"] is None
+
+
 def test_a_result_of_another_format_is_refused(tmp_path):
-    with pytest.raises(ValueError, match="format is 99; allowed: 1"):
+    with pytest.raises(ValueError, match="format is 99; allowed: 1, 2"):
         result_from_dict({"format": 99}, tmp_path)
 
 

@@ -53,6 +53,21 @@ def test_evaluations_are_without_recovery_with_and_without_noise(whole_run):
     assert all(0 <= r["beta"] <= 1 and r["length"] >= 1 for r in rows)
 
 
+def test_j_and_j_mix_have_one_policy_and_equal_starts(tmp_path):
+    """Where nothing is outside the region the recovery never acts, and both are the same to the bit."""
+    everywhere = {"schedule": "constant", "max_radius": 1e9}
+    train(replace(SMALL, steps=256, eval_every=1, eval_episodes=2, **everywhere), tmp_path)
+    noisy, deterministic = read_table(tmp_path / "evaluations.csv")
+    assert noisy["mixed_return"] == noisy["total_return"] and noisy["gap"] == noisy["alpha"] == 0.0
+    assert deterministic["mixed_return"] is deterministic["gap"] is None
+
+
+def test_evaluations_leave_the_training_as_it_is(whole_run, tmp_path):
+    train(SMALL, tmp_path)
+    for name in ("metrics.csv", "episodes.csv"):
+        assert (tmp_path / name).read_bytes() == (whole_run / name).read_bytes()
+
+
 def test_logged_exits_restore_to_the_edge_of_the_region(whole_run):
     from safeexplorer import robots
 

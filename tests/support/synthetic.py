@@ -99,8 +99,9 @@ def write_run(
         )
         if s.eval_every and u % s.eval_every == 0:
             gap = 600 * float(alpha[u - 1]) + rng.normal(0, 20)
-            row = {"update": u, "steps": u * s.batch_size, "deterministic": 0, "mixed_return": value, "length": 900.0,
-                   "total_return": value - gap, "falls": 0.1, "beta": 0.05, "gap": gap}  # fmt: skip
+            row = {"update": u, "steps": u * s.batch_size, "deterministic": 0, "trailing_return": value,
+                   "length": 900.0, "total_return": value - gap, "falls": 0.1, "beta": 0.05,
+                   "mixed_return": value, "mixed_falls": 0.0, "alpha": float(alpha[u - 1]), "gap": gap}  # fmt: skip
             evaluation_rows.append(row)
     for table, rows in ((metrics, metric_rows), (episodes, episode_rows), (evaluations, evaluation_rows)):
         table.append(*(r | {"fell": int(r["fell"])} if "fell" in r else r for r in rows))

@@ -1,4 +1,4 @@
-"""`safeexplorer evaluate RUN`: the policy of a run without its recovery."""
+"""`safeexplorer evaluate RUN`: the policy of a run without its recovery, and with it."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ def add_evaluate(parser: argparse.ArgumentParser) -> None:
     parser.description = (
         "Let the policy of a run's newest checkpoint act alone, as it will when deployed: the task return J, falls per "
         "episode, and beta, the share of steps on which training would have called the recovery; beside J_mix, the "
-        "mean return of the last 100 training episodes, recovery included."
+        "same policy from the same starts with its recovery, and the mean return of the last 100 training episodes."
     )
     parser.add_argument("folder", type=Path, metavar="RUN", help="run folder")
     parser.add_argument("--episodes", type=int, default=20, help="with noise and without each (default: 20)")
@@ -32,19 +32,15 @@ def evaluate_command(args: argparse.Namespace) -> int:
     if args.seed < 0:
         raise ValueError(f"--seed is {args.seed}; allowed: a whole number of at least 0")
     result = evaluate_run(args.folder, args.episodes, args.seed)
-    mixed = result["mixed_return"]
-    table = Table("alone", "J", "J_mix - J", "falls/episode", "beta", "steps/episode")
-    for label in ("noisy", "deterministic"):
-        row = result[label]
-        gap = "-" if mixed is None else f"{mixed - row['total_return']:,.0f}"
-        table.add_row(
-            label,
-            f"{row['total_return']:,.0f}",
-            gap,
-            f"{row['falls']:.2f}",
-            f"{row['beta']:.4f}",
-            f"{row['length']:,.0f}",
-        )
+    names = {"noisy": "alone", "deterministic": "alone, no noise", "mixed": "with the recovery"}
+    table = Table("policy", "return", "falls/episode", "beta", "steps/episode")
+    for name, label in names.items():
+        if name in result:
+            numbers = zip(result[name].values(), ("{:,.0f}", "{:,.0f}", "{:.2f}", "{:.4f}"), strict=True)
+            total, length, falls, beta = (form.format(value) for value, form in numbers)
+            table.add_row(label, total, falls, beta, length)
+    if result["trailing_return"] is not None:
+        table.add_row("last 100 in training", f"{result['trailing_return']:,.0f}", "", "", "")
     table.title = (
         f"{result['robot']}, {result['method']}, seed {result['seed']}, {result['steps']:,} steps; "
         f"{args.episodes} episodes"

@@ -43,6 +43,8 @@ class Table(Growing):
     """A CSV file with fixed columns. Numbers are written so that they read back exactly; None is empty."""
 
     def __init__(self, path: Path, columns: list[str], offset: int = 0):
+        if offset and (other := sorted(set(header(path)) ^ set(columns))):
+            raise ValueError(f"{path} was begun by a release with other columns: {', '.join(other)}")
         super().__init__(path, offset)
         self.columns = columns
         if offset == 0:
@@ -57,6 +59,12 @@ class Table(Growing):
         cells = [[repr(float(x)) if isinstance(x, float) else x for x in row] for row in rows]
         csv.writer(text, lineterminator="\n").writerows(cells)
         self.write(text.getvalue().encode())
+
+
+def header(path: Path) -> list[str]:
+    """The names of the columns."""
+    with open(path) as file:
+        return file.readline().strip().split(",")
 
 
 def read_columns(path: Path) -> dict[str, np.ndarray]:

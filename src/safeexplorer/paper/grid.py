@@ -72,7 +72,7 @@ def has(result: Result, needs: str | None) -> bool:
     """Does a finished run hold what the artefact reads?"""
     return {
         None: True,
-        "evaluations": bool(result.evaluations.get("steps")),
+        "gap": any(x is not None for x in result.evaluations.get("gap", ())),
         "replay": result.replay is not None,
         "importance": any(x is not None for x in result.curve.get("importance_ess_share", ())),
     }[needs]

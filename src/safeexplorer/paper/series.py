@@ -24,7 +24,8 @@ class Envelope(NamedTuple):
 
 def on_grid(runs: Sequence[Result], column: str, source: str = "curve") -> tuple[np.ndarray, np.ndarray]:
     """Steps [P] and the runs' values [runs, P] on them; steps where no run has a value are left out."""
-    tables = [getattr(run, source) for run in runs if getattr(run, source).get("steps")]
+    found = [getattr(run, source) for run in runs]
+    tables = [table for table in found if table.get("steps") and column in table]
     most = max((table["steps"][-1] for table in tables), default=0)
     steps = np.linspace(0, most, POINTS + 1)[1:]
     rows = []

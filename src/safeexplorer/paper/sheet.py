@@ -94,7 +94,7 @@ def cell_text(cell: Cell, measure: str, ranked: bool) -> str:
     if measure == "falls_to_success" and cell.finished and not cell.values:
         return f"never ({0}/{cell.finished})"
     if not cell.values:
-        return NOTHING if not cell.finished else f"none ended ({cell.finished}/{cell.wanted})"
+        return NOTHING
     if ranked:
         point, low, high = cell.interval
         text = form.format(point) + ("" if low is None else f" [{form.format(low)}, {form.format(high)}]")

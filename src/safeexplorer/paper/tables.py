@@ -238,12 +238,12 @@ OBJECTIVE_GAP = Artefact(
     "objective-gap",
     "table",
     "The policy with its recovery and alone",
-    "SafeExplorer, means over the last 20% of training; alone: 5 episodes without recovery every 4 updates, "
-    "the policy's noise on.",
+    "SafeExplorer, means over the last 20% of training: every 4 updates 5 episodes with the recovery and 5 without, "
+    "by the same policy from the same starts, its noise on.",
     (OURS,),
     measures=GAP_MEASURES,
     rows="robots",
-    needs="evaluations",
+    needs="gap",
     paper=numbers(
         GAP_MEASURES,
         ALL,

@@ -10,7 +10,6 @@ from safeexplorer import robots
 from safeexplorer.acting.interventions import NoIntervention, SafeRegion, Situation
 from safeexplorer.acting.mixed import MixedPolicy
 from safeexplorer.acting.policy import draw_noise, propose
-from safeexplorer.recovery import load_recovery
 from safeexplorer.robots.films import Film, Step
 from safeexplorer.runs.policies import TrainedPolicy
 from safeexplorer.runs.settings import Settings, stored_settings
@@ -21,11 +20,10 @@ def play(
     policy: TrainedPolicy, seconds: float, seed: int = 0, noisy: bool = False, helped: bool = True
 ) -> Film:
     """The policy with the region as it is at that point of training, or alone."""
-    settings, params, method = policy.settings, policy.params, policy.settings.method_row()
+    settings, params = policy.settings, policy.params
     env, mixed = robots.make(settings.robot, 1), MixedPolicy(NoIntervention(), None)
-    if method.intervenes and helped:
-        recovery = load_recovery(settings.recovery, env.robot)
-        mixed = MixedPolicy(policy.intervention, recovery, method.sampled_recovery)
+    if settings.method_row().intervenes and helped:
+        mixed = policy.mixed
     rng, rate, steps = np.random.default_rng(seed), env.metadata["render_fps"], []
     observation, info = env.reset(seed=seed)
     for _ in range(max(1, round(seconds * rate))):

@@ -13,6 +13,7 @@ from safeexplorer import robots
 from safeexplorer.acting.costs import step_cost
 from safeexplorer.acting.evaluation import evaluate
 from safeexplorer.acting.interventions import Intervention, SafeRegion
+from safeexplorer.acting.mixed import MixedPolicy
 from safeexplorer.acting.networks import Layers, Params
 from safeexplorer.acting.policy import Sizes
 from safeexplorer.files.checkpoint import load_latest, under, unflatten_like
@@ -22,6 +23,7 @@ from safeexplorer.learning.constrained.learner import ConstrainedLearner, init_p
 from safeexplorer.learning.learners import Learner, WeightedLearner
 from safeexplorer.learning.methods import CONSTRAINED
 from safeexplorer.learning.networks import init_actor_critic
+from safeexplorer.recovery import load_recovery
 from safeexplorer.runs.settings import Settings, stored_settings
 from safeexplorer.runs.world import make_intervention
 
@@ -69,6 +71,12 @@ class TrainedPolicy:
         return make_intervention(self.settings)
 
     @property
+    def mixed(self) -> MixedPolicy:
+        """The policy's place beside its recovery, as it was trained."""
+        recovery = load_recovery(self.settings.recovery, robots.get_robot(self.settings.robot))
+        return MixedPolicy(self.intervention, recovery, self.settings.method_row().sampled_recovery)
+
+    @property
     def radius(self) -> float | None:
         """d of the last update that it learned from; None without a safe region."""
         region = self.intervention
@@ -100,20 +108,23 @@ def open_policy(folder: Path) -> TrainedPolicy:
 
 
 def evaluate_run(folder: Path, episodes: int, seed: int) -> dict[str, Any]:
-    """The newest policy in `folder` alone, with its noise and without, beside J_mix; ready for JSON."""
+    """The newest policy in `folder` alone, with its noise and without, and with its recovery; ready for JSON."""
     policy = open_policy(folder)
-    env = robots.make(policy.settings.robot, episodes)
+    env, alone = robots.make(policy.settings.robot, episodes), MixedPolicy(policy.intervention, None)
+    ways = {"noisy": (alone, False), "deterministic": (alone, True)}
+    if policy.settings.method_row().intervenes:
+        ways["mixed"] = (policy.mixed, False)
     rows = {
-        name: evaluate(policy.params, env, policy.intervention, policy.progress, seed, deterministic)
-        for name, deterministic in (("noisy", False), ("deterministic", True))
+        name: evaluate(policy.params, env, mixed, policy.progress, seed, deterministic)
+        for name, (mixed, deterministic) in ways.items()
     }
     env.close()
-    mixed = read_columns(folder / "metrics.csv")["return_trailing"][policy.update - 1]
+    trailing = read_columns(folder / "metrics.csv")["return_trailing"][policy.update - 1]
     return {
         **policy.facts,
         "episodes": episodes,
-        "mixed_return": None if np.isnan(mixed) else float(mixed),
-        **{name: {k: float(x) for k, x in row._asdict().items()} for name, row in rows.items()},
+        "trailing_return": None if np.isnan(trailing) else float(trailing),
+        **{name: row._asdict() for name, row in rows.items()},
     }
 
 

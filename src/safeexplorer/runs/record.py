@@ -41,7 +41,11 @@ METRIC_COLUMNS = [
     "open",
     *LEARNER_COLUMNS,
 ]
-EVALUATION_COLUMNS = ["update", "steps", "deterministic", "mixed_return", *Evaluation._fields, "gap"]
+# J alone; J_mix of the last 100 training episodes, and measured with the policy and from the starts that J is.
+EVALUATION_COLUMNS = [
+    *("update", "steps", "deterministic", "trailing_return", *Evaluation._fields),
+    *("mixed_return", "mixed_falls", "alpha", "gap"),
+]
 
 
 class RunRecord:
@@ -86,13 +90,20 @@ class RunRecord:
         self.metrics.append(row)
         self.episodes.append(*(e._asdict() | {"fell": int(e.fell)} for e in episodes))
 
-    def add_evaluation(self, row: dict[str, Any], result: Evaluation, deterministic: bool) -> None:
-        """How the policy did alone after the update of this row of metrics."""
-        mixed = row["return_trailing"]
-        head = {"update": row["update"], "steps": row["steps"], "deterministic": int(deterministic)}
-        numbers = {name: float(x) for name, x in result._asdict().items()}
-        gap = None if mixed is None else mixed - result.total_return
-        self.evaluations.append({**head, "mixed_return": mixed, **numbers, "gap": gap})
+    def add_evaluation(
+        self,
+        row: dict[str, Any],
+        alone: Evaluation,
+        mixed: Evaluation | None = None,
+        deterministic: bool = False,
+    ) -> None:
+        """How the policy of this row of metrics did alone, and with its recovery."""
+        record = {"update": row["update"], "steps": row["steps"], "trailing_return": row["return_trailing"]}
+        record |= alone._asdict() | {"deterministic": int(deterministic)}
+        if mixed is not None:
+            record |= {"mixed_return": mixed.total_return, "mixed_falls": mixed.falls, "alpha": mixed.beta}
+            record["gap"] = mixed.total_return - alone.total_return
+        self.evaluations.append(dict.fromkeys(EVALUATION_COLUMNS) | record)
 
     def offsets(self) -> dict[str, int]:
         """The length of every file, safely on disk."""

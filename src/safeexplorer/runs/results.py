@@ -23,7 +23,7 @@ from safeexplorer.runs.summary import (
     tidy_list,
 )
 
-FORMAT = 1
+FORMAT = 2
 FINISHED, UNFINISHED, FAILED = "finished", "unfinished", "failed"
 
 
@@ -65,8 +65,12 @@ class Result:
 
 def result_from_dict(values: dict[str, Any], path: Path) -> Result:
     """A result from its file."""
-    if values.get("format") != FORMAT:
-        raise ValueError(f"{path}: format is {values.get('format')!r}; allowed: {FORMAT}")
+    if values.get("format") not in (1, FORMAT):
+        raise ValueError(f"{path}: format is {values.get('format')!r}; allowed: 1, {FORMAT}")
+    if values["format"] == 1:  # its J_mix was that of the last 100 training episodes
+        values["numbers"]["trailing_return_late"] = values["numbers"].pop("mixed_return_late", None)
+        values["numbers"].pop("gap_late", None)
+        values["evaluations"].pop("gap", None)
     plain = {k: v for k, v in values.items() if k not in ("format", "key", "settings")}
     return Result(spec=spec_from_dict(values["settings"]), **plain)
 
@@ -118,7 +122,7 @@ def load_results(paths: Iterable[Path]) -> list[Result]:
 
 def rank(result: Result) -> tuple:
     """Which of two records of the same run says more."""
-    return result.finished, result.updates, bool(result.replay), bool(result.evaluations.get("steps"))
+    return result.finished, result.updates, bool(result.replay), bool(result.evaluations.get("gap"))
 
 
 def expand(paths: Iterable[Path]) -> Iterable[Path]:

@@ -38,6 +38,11 @@ def read_records(folder: Path) -> tuple[Columns, Columns, Columns]:
     metrics, episodes, evaluations = (
         read_columns(folder / f"{name}.csv") for name in ("metrics", "episodes", "evaluations")
     )
+    if (
+        "trailing_return" not in evaluations
+    ):  # an older release compared J with the last 100 training episodes
+        evaluations |= {"trailing_return": evaluations["mixed_return"]}
+        evaluations |= dict.fromkeys(("mixed_return", "gap"), np.full(len(evaluations["update"]), np.nan))
     return metrics, episodes, rows(evaluations, evaluations["deterministic"] == 0.0)
 
 
@@ -57,6 +62,7 @@ def numbers(
         "recovery_rate": tidy(counts["recovery_steps"] / counts["steps"], 9),
         "recovery_rate_final": mean(final["recovery_rate"]),
         "recovery_rate_late": mean(late["recovery_rate"]),
+        "trailing_return_late": mean(alone["trailing_return"]),
         "mixed_return_late": mean(alone["mixed_return"]),
         "alone_return_late": mean(alone["total_return"]),
         "gap_late": mean(alone["gap"]),

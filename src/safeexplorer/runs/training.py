@@ -5,6 +5,7 @@ from __future__ import annotations
 import time
 from collections import deque
 from collections.abc import Callable
+from functools import partial
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -13,6 +14,7 @@ import numpy as np
 from safeexplorer.acting.accounting import Ledger
 from safeexplorer.acting.evaluation import evaluate
 from safeexplorer.acting.interventions import SafeRegion
+from safeexplorer.acting.mixed import MixedPolicy
 from safeexplorer.acting.networks import Params
 from safeexplorer.acting.trajectory import Rollout
 from safeexplorer.files.checkpoint import checkpoints, exclusive, load_latest
@@ -137,12 +139,16 @@ class Training:
         return row
 
     def evaluate(self, row: dict[str, Any], progress: float) -> None:
-        """J and its gap to J_mix (Theorem 2), with the policy's noise and without."""
+        """J, with the policy's noise and without, and J_mix (Theorem 2): one policy, equal starts."""
         seed = int(np.random.SeedSequence([self.settings.seed, self.update]).generate_state(1)[0])
-        env = self.world.eval_env
-        for deterministic in (False, True):
-            result = evaluate(self.params, env, self.intervention, progress, seed, deterministic)
-            self.records.add_evaluation(row, result, deterministic)
+        judge = partial(evaluate, self.params, self.world.eval_env, progress=progress, seed=seed)
+        alone, mixed = MixedPolicy(self.intervention, None), None
+        if self.recovery is not None:
+            memory = self.recovery.get_state()
+            mixed = judge(self.collector.mixed, deterministic=False)
+            self.recovery.set_state(memory)
+        self.records.add_evaluation(row, judge(alone, deterministic=False), mixed)
+        self.records.add_evaluation(row, judge(alone, deterministic=True), deterministic=True)
 
     def radius(self, progress: float) -> float | None:
         """d of the safe region now; None for other interventions."""
