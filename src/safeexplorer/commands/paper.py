@@ -15,7 +15,7 @@ from safeexplorer.files.extras import load
 from safeexplorer.files.writing import write_text
 from safeexplorer.paper import ARTEFACTS, GROUPS, get_artefacts
 from safeexplorer.paper.artefact import ALL, Protocol
-from safeexplorer.paper.cost import core_hours
+from safeexplorer.paper.cost import work_left
 from safeexplorer.paper.grid import Library, gather
 from safeexplorer.paper.pages import fill_page
 from safeexplorer.paper.sheet import FORMATS, lay_out, terminal
@@ -127,19 +127,8 @@ def library_from(args: argparse.Namespace) -> Library:
 
 def paper_command(args: argparse.Namespace) -> int:
     """List every artefact: what it shows, how many of its runs are done, how much work is left."""
-    library, protocol = library_from(args), protocol_from(args)
     robots = tuple(args.robot) if args.robot else None
-    rows, total = [], {}
-    for artefact in ARTEFACTS.values():
-        specs = {spec.key: spec for spec in artefact.specs(protocol, robots)}
-        done = [key for key in specs if library.done(key, artefact.needs)]
-        left = {key: spec for key, spec in specs.items() if key not in done}
-        total |= left
-        rows.append(
-            {"name": artefact.name, "kind": artefact.kind, "title": artefact.title, "done": len(done),
-             "runs": len(specs), "core_hours_left": round(core_hours(left.values(), library), 1)}
-        )  # fmt: skip
-    everything = {"runs_left": len(total), "core_hours_left": round(core_hours(total.values(), library), 1)}
+    rows, everything = work_left(ARTEFACTS.values(), library_from(args), protocol_from(args), robots)
     table = Table("name", "kind", "what it shows", "runs done", "core-hours left")
     for row in rows:
         hours = f"{row['core_hours_left']:,.1f}"

@@ -14,10 +14,10 @@ import pytest
 from records import read_table
 from synthetic import write_run
 
-from safeexplorer.commands.feasibility import feasibility
 from safeexplorer.files.checkpoint import checkpoints, load_checkpoint
 from safeexplorer.files.interruption import Stopped
 from safeexplorer.files.tables import Table
+from safeexplorer.paper.feasibility import feasibility
 from safeexplorer.runs.results import collect_run, load_results
 from safeexplorer.runs.settings import Settings
 from safeexplorer.runs.training import train
