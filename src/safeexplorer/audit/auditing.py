@@ -61,7 +61,7 @@ def audit(
         if gradients.masked_norm == 0:
             missing["angles"] = f"the masked gradient of {gradients.policy_steps} policy steps is zero"
     if "importance" not in missing:
-        own, ratio = log_prob, None
+        own, ratio = log_prob, np.nan
         if params is not None:
             own, ratio = log_policy(params, rollout), variance_ratio(params, rollout, hyper)
         importance = measure_importance(rollout, own, ratio)

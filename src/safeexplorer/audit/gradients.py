@@ -138,24 +138,20 @@ def measure_fit(params: Params, rollout: Rollout, log_prob: np.ndarray | None) -
     return Fit(*spreads, error)
 
 
-def measure_importance(rollout: Rollout, log_prob: np.ndarray, ratio: float | None = None) -> Importance:
-    """What the weights say; `log_prob` [T, E] is log pi of the stored actions, `ratio` that of the variances."""
+def measure_importance(rollout: Rollout, log_prob: np.ndarray, ratio: float = np.nan) -> Importance:
+    """What the weights say; `log_prob` [T, E] is log pi of the stored actions, `ratio` log10 that of the variances."""
     log_weight = (log_prob - rollout.recovery_log_density)[rollout.recovering]
     largest = log_weight.max()
     weight = np.exp(log_weight - largest)  # relative to the largest: they reach 1e12
     return Importance(
         ess_share=float(weight.sum() ** 2 / (weight.size * (weight**2).sum())),
         log10_mean=float((largest + np.log(weight.mean())) / np.log(10.0)),
-        log10_variance_ratio=ratio,
+        log10_variance_ratio=None if np.isnan(ratio) else float(ratio),
     )
 
 
-def variance_ratio(params: Params, rollout: Rollout, hyper: Hyperparameters) -> float | None:
-    """The learner's diagnostic; None unless both sides acted."""
-    ratio = float(diagnose(params, rollout, hyper)[VARIANCE_RATIO])
-    return None if np.isnan(ratio) else ratio
-
-
 @partial(jax.jit, static_argnums=2)
-def diagnose(params: Params, rollout: Rollout, hyper: Hyperparameters) -> dict[str, Any]:
-    return importance_diagnostics(params, labelled_batch(params, rollout, MASKED, hyper))
+def variance_ratio(params: Params, rollout: Rollout, hyper: Hyperparameters) -> Any:
+    """The learner's diagnostic, log10; NaN unless both sides acted."""
+    batch = labelled_batch(params, rollout, MASKED, hyper)
+    return importance_diagnostics(params, batch)[VARIANCE_RATIO]
