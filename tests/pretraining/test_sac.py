@@ -9,7 +9,6 @@ from safeexplorer.learning.networks import init_squashed
 from safeexplorer.pretraining.sac import (
     Box,
     Replay,
-    SacHyperparameters,
     Transitions,
     actor_loss,
     alpha_loss,
@@ -21,6 +20,7 @@ from safeexplorer.pretraining.sac import (
     sac_update,
     unpack,
 )
+from safeexplorer.pretraining.settings import RecoverySettings
 from safeexplorer.recovery.actor import SquashedActor
 
 N, M, B = 5, 3, 32
@@ -30,7 +30,7 @@ LOW, HIGH = np.array([-1.0, 0.5, -2.8], np.float32), np.array([1.0, 4.5, -0.9], 
 @pytest.fixture(scope="module")
 def example():
     rng = np.random.default_rng(0)
-    state = init_sac(rng, N, M, SacHyperparameters(hidden=(16, 16)))
+    state = init_sac(rng, N, M, RecoverySettings(hidden=(16, 16)))
     targets = jax.tree.map(lambda x: x + 0.1, state.targets)
     state = state._replace(targets=targets, log_alpha=jnp.float32(-0.7))
     batch = Transitions(
@@ -88,7 +88,7 @@ def test_the_bellman_target_and_the_losses_equal_a_transcription(example):
 
 def test_one_update_moves_everything_as_adam_says(example):
     state, batch, noise = example
-    box, hyper = Box.between(LOW, HIGH), SacHyperparameters(hidden=(16, 16), q_learning_rate=1e-3, tau=0.01)
+    box, hyper = Box.between(LOW, HIGH), RecoverySettings(hidden=(16, 16), q_learning_rate=1e-3, tau=0.01)
     update = jax.jit(lambda state: sac_update(state, batch, (noise[0], noise[1]), box, hyper))
     after, _ = update(state)
     target = bellman_target(state, batch, noise[0], box, hyper.gamma)

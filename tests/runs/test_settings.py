@@ -9,6 +9,7 @@ import pytest
 
 from safeexplorer.acting.schedules import make_schedule
 from safeexplorer.files.fields import difference
+from safeexplorer.learning.hyperparameters import ConstrainedHyperparameters, Hyperparameters
 from safeexplorer.runs.settings import Settings, from_dict
 
 
@@ -41,6 +42,11 @@ def test_a_bad_setting_is_named_with_what_is_allowed(change, message):
 def test_settings_survive_json():
     settings = Settings(hidden=(32, 16), lambda_compat=0.5).resolved()
     assert from_dict(settings.as_dict()) == settings
+
+
+def test_the_learners_numbers_are_those_of_the_settings():
+    assert Settings().resolved().hyperparameters() == Hyperparameters()
+    assert Settings(method="cpo").resolved().constrained_hyperparameters() == ConstrainedHyperparameters()
 
 
 def test_an_unknown_key_is_refused_by_name():

@@ -11,7 +11,6 @@ The twin critics are one network with a leading axis of two, so that both cost o
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
 from typing import Any, NamedTuple
 
 import jax
@@ -28,18 +27,7 @@ from safeexplorer.acting.networks import (
     squashed_mean_log_std,
 )
 from safeexplorer.learning.networks import init_squashed, init_uniform
-
-
-@dataclass(frozen=True)
-class SacHyperparameters:
-    """The learner's numbers. The defaults are those of the HalfCheetah and Go1 recoveries."""
-
-    policy_learning_rate: float = 3e-4
-    q_learning_rate: float = 1e-3  # of the critics and of alpha
-    tau: float = 0.005  # target smoothing
-    gamma: float = 0.99
-    batch_size: int = 256
-    hidden: tuple[int, ...] = (256, 256)
+from safeexplorer.pretraining.settings import RecoverySettings
 
 
 class Box(NamedTuple):
@@ -125,31 +113,31 @@ def alpha_loss(log_alpha: Any, mean_log_density: Any, target_entropy: float) -> 
     return -jnp.exp(log_alpha) * (mean_log_density + target_entropy)
 
 
-def init_sac(rng: np.random.Generator, n: int, m: int, hyper: SacHyperparameters) -> SacState:
+def init_sac(rng: np.random.Generator, n: int, m: int, settings: RecoverySettings) -> SacState:
     """Fresh networks; the targets start as copies of the critics, alpha at 1."""
-    actor = init_squashed(rng, n, m, hyper.hidden)
-    twins = [init_uniform(rng, [n + m, *hyper.hidden, 1]) for _ in range(2)]
+    actor = init_squashed(rng, n, m, settings.hidden)
+    twins = [init_uniform(rng, [n + m, *settings.hidden, 1]) for _ in range(2)]
     critics = jax.tree.map(lambda *twin: jnp.stack(twin), *twins)
     actor, log_alpha = jax.tree.map(jnp.asarray, (actor, np.float32(0.0)))
-    policy_adam, q_adam = optimizers(hyper)
+    policy_adam, q_adam = optimizers(settings)
     copy = jax.tree.map(jnp.array, critics)
     optimizer_states = policy_adam.init(actor), q_adam.init(critics), q_adam.init(log_alpha)
     return SacState(actor, critics, copy, log_alpha, *optimizer_states)
 
 
 def optimizers(
-    hyper: SacHyperparameters,
+    settings: RecoverySettings,
 ) -> tuple[optax.GradientTransformation, optax.GradientTransformation]:
     """Adam for the actor; Adam for the critics and alpha."""
-    return optax.adam(hyper.policy_learning_rate), optax.adam(hyper.q_learning_rate)
+    return optax.adam(settings.policy_learning_rate), optax.adam(settings.q_learning_rate)
 
 
 def sac_update(
-    state: SacState, batch: Transitions, noise: tuple[Any, Any], box: Box, hyper: SacHyperparameters
+    state: SacState, batch: Transitions, noise: tuple[Any, Any], box: Box, settings: RecoverySettings
 ) -> tuple[SacState, dict[str, Any]]:
     """One step of the critics, then of the actor, then of alpha, then of the targets."""
-    policy_adam, q_adam = optimizers(hyper)
-    target = bellman_target(state, batch, noise[0], box, hyper.gamma)
+    policy_adam, q_adam = optimizers(settings)
+    target = bellman_target(state, batch, noise[0], box, settings.gamma)
     q_loss, gradient = jax.value_and_grad(critic_loss)(state.critics, batch, target)
     step, critic_optimizer = q_adam.update(gradient, state.critic_optimizer)
     critics = optax.apply_updates(state.critics, step)
@@ -164,7 +152,7 @@ def sac_update(
     step, alpha_optimizer = q_adam.update(gradient, state.alpha_optimizer)
     log_alpha = optax.apply_updates(state.log_alpha, step)
 
-    targets = jax.tree.map(lambda old, new: old + hyper.tau * (new - old), state.targets, critics)
+    targets = jax.tree.map(lambda old, new: old + settings.tau * (new - old), state.targets, critics)
     metrics = {"q_loss": q_loss, "policy_loss": policy_loss, "alpha": jnp.exp(log_alpha), "entropy": -density}
     after = SacState(actor, critics, targets, log_alpha, actor_optimizer, critic_optimizer, alpha_optimizer)
     return after, metrics
@@ -199,25 +187,25 @@ def make_act(box: Box, seed: int) -> Callable:
     return jax.jit(act)
 
 
-def make_learn(box: Box, seed: int, n: int, updates: int, hyper: SacHyperparameters) -> Callable:
+def make_learn(box: Box, n: int, settings: RecoverySettings) -> Callable:
     """Compile `learn(state, replay, rows, step) -> (state, replay, metrics)`.
 
-    Inserts the new rows, then makes `updates` updates on uniformly drawn batches. The capacity must be a
+    Inserts the new rows, then makes `updates_per_step` updates on uniformly drawn batches. The capacity must be a
     multiple of the number of new rows. Randomness depends on seed and step alone, so it needs no saved state.
     """
-    m = box.centre.shape[0]
+    m, shape = box.centre.shape[0], (settings.updates_per_step, settings.batch_size)
 
     def learn(state: SacState, replay: Replay, rows: Any, step: Any):
         replay = insert(replay, rows)
-        key = jax.random.fold_in(jax.random.fold_in(jax.random.key(seed), 1), step)
+        key = jax.random.fold_in(jax.random.fold_in(jax.random.key(settings.seed), 1), step)
         index_key, noise_key = jax.random.split(key)
         filled = jnp.minimum(replay.count, replay.rows.shape[0])
-        index = jax.random.randint(index_key, (updates, hyper.batch_size), 0, filled)
-        noise = jax.random.normal(noise_key, (updates, 2, hyper.batch_size, m))
+        index = jax.random.randint(index_key, shape, 0, filled)
+        noise = jax.random.normal(noise_key, (shape[0], 2, shape[1], m))
 
         def one(state, drawn):
             index, noise = drawn
-            return sac_update(state, unpack(replay.rows[index], n, m), (noise[0], noise[1]), box, hyper)
+            return sac_update(state, unpack(replay.rows[index], n, m), (noise[0], noise[1]), box, settings)
 
         state, metrics = jax.lax.scan(one, state, (index, noise))
         return state, replay, jax.tree.map(lambda x: x.mean(), metrics)

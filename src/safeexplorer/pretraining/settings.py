@@ -5,8 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 from typing import Any
 
-from safeexplorer.files.fields import check_fields, demand, plain, setting, share_of
-from safeexplorer.pretraining.sac import SacHyperparameters
+from safeexplorer.files.fields import check_fields, demand, plain, setting
 from safeexplorer.robots import get_robot
 
 
@@ -34,10 +33,6 @@ class RecoverySettings:
     hidden: tuple[int, ...] = setting((256, 256), "widths of the hidden layers of actor and critics")
     snapshot_every: int = setting(250_000, "environment steps between snapshots of the actor", at_least=1)
     record_every: int = setting(10_000, "environment steps between rows of metrics", at_least=1)
-
-    def sac(self) -> SacHyperparameters:
-        """The learner's share of the settings."""
-        return share_of(self, SacHyperparameters)
 
     def as_dict(self) -> dict[str, Any]:
         """Plain values, as JSON gives them back."""

@@ -48,12 +48,12 @@ class Trainer:
         space = env.single_action_space
         n, m = env.single_observation_space.shape[0], space.shape[0]
         self.low, self.high = space.low, space.high
-        box, hyper = Box.between(self.low, self.high), settings.sac()
+        box = Box.between(self.low, self.high)
         capacity = settings.replay // env.num_envs * env.num_envs
-        self.learner = init_sac(np.random.default_rng(settings.seed), n, m, hyper)
+        self.learner = init_sac(np.random.default_rng(settings.seed), n, m, settings)
         self.replay = empty_replay(capacity, n, m)
         self._act = make_act(box, settings.seed)
-        self._learn = make_learn(box, settings.seed, n, settings.updates_per_step, hyper)
+        self._learn = make_learn(box, n, settings)
         self._insert = jax.jit(insert, donate_argnums=0)
         for counter in COUNTERS:
             setattr(self, counter, 0)
