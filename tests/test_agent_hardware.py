@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import os
+import signal
+import threading
 import time
 
 import numpy as np
@@ -11,6 +14,8 @@ from toys import Drift, pull_back
 
 import safeexplorer
 from safeexplorer import SafeExplorer
+from safeexplorer.files.checkpoint import checkpoints
+from safeexplorer.files.interruption import Stopped
 
 
 class Still:
@@ -51,6 +56,30 @@ def test_a_physical_robot_is_armed_for_learning_and_disarmed_afterwards(loop, tm
     assert made.num_timesteps == 80 and not loop.armed and loop.status().commands > 80
     again = SafeExplorer(loop, **settings).learn(120, folder=tmp_path / "run")
     assert again.summary["steps"] == 120 and again.summary["episodes"] == 3
+
+
+def test_one_ctrl_c_while_a_halted_robot_is_waited_for_saves_the_run_and_ends_it(loop, tmp_path):
+    def press(agent, row):
+        if row["update"] == 1:
+            loop.estop("button")
+            threading.Timer(0.5, lambda: os.kill(os.getpid(), signal.SIGINT)).start()
+
+    settings, folder = SMALL | {"rollout_steps": 40, "checkpoint_every": 100}, tmp_path / "run"
+    with pytest.raises(Stopped, match="halted"):
+        SafeExplorer(loop, **settings).learn(120, folder=folder, callback=press)
+    assert not loop.armed
+    assert [path.name for path in checkpoints(folder / "checkpoints")] == ["0000000001"]
+    loop.release()
+    again = SafeExplorer(loop, **settings).learn(120, folder=folder)
+    assert again.summary["steps"] == 120
+
+
+def test_a_robot_that_falls_while_the_learner_compiles_is_reset_before_arming(loop, tmp_path):
+    loop.hardware.fallen = lambda observation: not resets
+    resets = []
+    loop.reset = lambda: resets.append(loop.armed)
+    SafeExplorer(loop, **SMALL | {"rollout_steps": 40}).learn(40)
+    assert resets == [False]
 
 
 @pytest.mark.parametrize(

@@ -10,6 +10,7 @@ from importlib import import_module
 from pathlib import Path
 from typing import NoReturn
 
+from safeexplorer.files.console import notice
 from safeexplorer.files.interruption import Stopped
 from safeexplorer.files.threads import use_one_thread
 from safeexplorer.robots import register_file
@@ -80,13 +81,16 @@ def main(argv: Sequence[str] | None = None) -> int:
     try:
         return args.run(args)
     except Stopped as stopped:
-        print(stopped, file=sys.stderr)
+        notice(str(stopped))
+        return 130
+    except KeyboardInterrupt:
+        notice(f"safeexplorer {args.command}: stopped by Ctrl-C")
         return 130
     except BrokenPipeError:  # the reader, `head` for one, has seen enough
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         return 0
     except (ValueError, OSError, FloatingPointError) as error:
-        print(f"safeexplorer {args.command}: {error}", file=sys.stderr)
+        notice(f"safeexplorer {args.command}: {error}")
         return 2
 
 

@@ -16,6 +16,7 @@ from safeexplorer.learning.networks import init_actor_critic
 DIALECTS = {
     "ours": lambda flag, action: {"intervention": flag, "executed_action": action},
     "lerobot": lambda flag, action: {"is_intervention": flag, "action_intervention": action},
+    "gym-hil": lambda flag, action: {"is_intervention": flag, "teleop_action": action},
     "flagged": lambda flag, action: {"intervene_flag": flag, "intervene_action": action},
     "hil-serl": lambda flag, action: {"intervene_action": action} if flag else {},
 }

@@ -65,6 +65,53 @@ def test_a_thread_that_hangs_is_reported_to_the_one_who_waits(bench, monkeypatch
     going.set()
 
 
+def test_a_loop_whose_thread_hangs_cannot_be_armed_until_that_thread_is_gone(bench, monkeypatch):
+    b = bench()
+    b.loop.arm()
+    monkeypatch.setattr(loop, "HUNG", 0.05)
+    b.clock.free = True
+    b.robot.moves = 0.0
+    going, hung = threading.Event(), threading.Event()
+
+    def hang():
+        hung.set()
+        going.wait()
+        return b.robot.buffer, b.clock()
+
+    b.robot.faults = {("read", tick): hang for tick in range(b.robot.tick, b.robot.tick + 100_000)}
+    hung.wait()
+    with pytest.raises(RuntimeError, match="hardware e-stop"):
+        b.loop.disarm()
+    old = b.loop._thread
+    with pytest.raises(RuntimeError, match="not known to be gone"):
+        b.loop.arm()
+    b.robot.faults = {}
+    going.set()
+    old.join()
+    assert b.sent[-1] == SAFE
+    b.clock.free = False
+    b.robot.tick = -2
+    b.loop.arm()
+    assert not old.is_alive() and b.loop.armed
+
+
+def test_a_fault_that_goes_on_is_logged_when_it_begins_and_when_it_is_over(bench):
+    b = bench()
+    b.loop.arm()
+    for tick in range(4, 504):
+        b.robot.faults["read", tick] = fails(OSError("unplugged"))
+    b.hold(600)
+    assert b.loop.status().faults == 500
+    events = b.events()
+    read = [(e["event"], e["tick"], e["acted"]) for e in events if e.get("kind") == "read"]
+    # Good until tick 3; blind, and with that the safe action, from tick 14 on.
+    assert [(event, acted) for event, _, acted in read] == [
+        *(("fault", "recovery"), ("fault", "safe")),
+        *(("fault_over", "recovery"), ("fault_over", "safe")),
+    ]
+    assert (read[0][1], read[3][1]) == (4, 504)
+
+
 def test_disarming_ends_a_recording_and_puts_the_interpreter_back(bench):
     before = sys.getswitchinterval(), gc.get_freeze_count()
     b = bench()
@@ -193,6 +240,24 @@ def test_the_log_has_a_start_and_an_end_for_every_intervention_and_is_appended_t
     assert [e["tick"] for e in starts] == [e["start"] for e in ends]
     assert sum(e["length"] for e in ends) == rows.recovering.sum()
     assert {e["outcome"] for e in ends[:-1]} == {"returned"}
+
+
+class Unprintable:
+    def __str__(self):
+        raise RuntimeError("no words")
+
+
+def test_the_log_survives_an_event_that_cannot_be_written(bench):
+    b = bench()
+    circle = []
+    circle.append(circle)
+    b.loop.note("odd", value=Unprintable())
+    b.loop.note("circle", value=circle)
+    b.loop.note("keys", value={(1, 2): 3})
+    b.loop.note("after")
+    events = b.events()
+    assert [e["event"] for e in events] == ["odd", "circle", "keys", "after"]
+    assert [e.get("unwritable") for e in events] == ["RuntimeError", "ValueError", "TypeError", None]
 
 
 @pytest.mark.skipif(not Path("/dev/full").exists(), reason="no full disk to write to")

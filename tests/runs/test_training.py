@@ -18,6 +18,7 @@ from records import read_table
 from same_run import assert_same_run, final_state
 from short_runs import SHORT
 
+from safeexplorer.commands.train import run as train_command_run
 from safeexplorer.files.checkpoint import RunInUse, checkpoints, exclusive, load_checkpoint
 from safeexplorer.files.interruption import Stopped
 from safeexplorer.runs.exits import exit_states, read_exits
@@ -133,6 +134,33 @@ def test_killed_at_random_moments_and_resumed_is_bit_identical(tmp_path):
     assert_same_run(tmp_path / "whole", tmp_path / "killed")
 
 
+def test_the_update_in_hand_is_saved_whatever_its_watch_does(tmp_path):
+    def fail(run, row):
+        if run.update == 2:
+            raise RuntimeError("the dashboard is down")
+
+    with pytest.raises(RuntimeError, match="dashboard"):
+        train(SMALL, tmp_path, fail)
+    assert [path.name for path in checkpoints(tmp_path / "checkpoints")] == ["0000000002"]
+
+
+def test_a_terminal_that_has_gone_ends_no_training(tmp_path, monkeypatch):
+    for name in ("stdout", "stderr"):
+        reader, writer = os.pipe()
+        os.close(reader)
+        monkeypatch.setattr(sys, name, os.fdopen(writer, "w"))
+    assert train_command_run(SMALL.resolved(), tmp_path) == 0
+    sys.stderr.close()  # nothing is left that could not be written
+    sys.stdout.close()
+    assert json.loads((tmp_path / "summary.json").read_text())["steps"] == 8 * 256
+
+
+def test_a_terminal_that_hangs_up_stops_a_training_and_saves_it(tmp_path):
+    with pytest.raises(Stopped):
+        train(SMALL, tmp_path, lambda run, row: os.kill(os.getpid(), signal.SIGHUP))
+    assert [path.name for path in checkpoints(tmp_path / "checkpoints")] == ["0000000001"]
+
+
 def test_threads_do_not_change_the_result(whole_run, tmp_path):
     train(replace(SMALL, eval_every=4, eval_episodes=1, threads=2), tmp_path)
     assert final_state(whole_run)[0] == final_state(tmp_path)[0]
@@ -157,7 +185,7 @@ def test_a_damaged_checkpoint_falls_back_to_the_one_before(tmp_path, whole_run, 
     content[len(content) // 2] ^= 1
     newest.write_bytes(content)
     train(settings, tmp_path)
-    assert "damaged checkpoint passed over" in capsys.readouterr().out
+    assert "damaged checkpoint passed over" in capsys.readouterr().err
     assert_same_run(whole_run, tmp_path)
 
 

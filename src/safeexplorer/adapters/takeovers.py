@@ -3,7 +3,8 @@
 A step on which someone else's action was executed is a recovery step, whoever it was. Stacks name it differently:
 
     intervention      executed_action       ours
-    is_intervention   action_intervention   gym-hil, LeRobot
+    is_intervention   action_intervention   gym-hil until 0.1.13, LeRobot
+    is_intervention   teleop_action         gym-hil from 0.1.14
     intervene_flag    intervene_action      teleoperation wrappers
     (none)            intervene_action      HIL-SERL: the key is there only while someone intervenes
 
@@ -24,7 +25,7 @@ from safeexplorer.acting.interventions import Situation
 from safeexplorer.acting.mixed import MixedPolicy
 
 FLAGS = ("intervention", "is_intervention", "intervene_flag")
-ACTIONS = ("executed_action", "action_intervention", "intervene_action")
+ACTIONS = ("executed_action", "action_intervention", "teleop_action", "intervene_action")
 
 
 class Takeover(NamedTuple):

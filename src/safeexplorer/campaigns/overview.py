@@ -13,6 +13,7 @@ from rich.table import Table
 from rich.text import Text
 
 from safeexplorer.campaigns.campaign import ELSEWHERE, FAILED, FINISHED, RUNNING, WAITING, Job
+from safeexplorer.files.console import stderr_console
 from safeexplorer.files.tables import last_row
 
 REFRESH_SECONDS = 0.5
@@ -23,7 +24,7 @@ class Overview:
     """A context manager and a `watch` function. Without a terminal it prints what changes."""
 
     def __init__(self, console: Console | None = None):
-        self.console = console or Console(stderr=True)
+        self.console = console or stderr_console()
         self.live = Live(console=self.console, auto_refresh=False) if self.console.is_terminal else None
         self.shown = self.printed = 0.0
         self.states: dict[str, str] = {}

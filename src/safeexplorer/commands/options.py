@@ -10,6 +10,7 @@ from typing import Any
 
 from rich.console import Console, RenderableType
 
+from safeexplorer.files.console import stderr_console
 from safeexplorer.files.fields import kind_of
 
 
@@ -68,4 +69,4 @@ def say(*shown: RenderableType, to: Console | None = None) -> None:
 
 def tell(*shown: RenderableType) -> None:
     """What a command says beside its result, for people."""
-    say(*shown, to=Console(stderr=True))
+    say(*shown, to=stderr_console())

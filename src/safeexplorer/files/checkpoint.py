@@ -14,12 +14,13 @@ import json
 import os
 import shutil
 import zipfile
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
+from safeexplorer.files.console import notice as tell
 from safeexplorer.files.writing import fsync
 
 SEPARATOR = "/"
@@ -118,7 +119,9 @@ def load_checkpoint(path: Path) -> tuple[dict[str, np.ndarray], dict[str, Any]]:
         raise DamagedCheckpoint(f"{path}: {error}") from error
 
 
-def load_latest(folder: Path, notice=print) -> tuple[dict[str, np.ndarray], dict[str, Any]] | None:
+def load_latest(
+    folder: Path, notice: Callable[[str], None] = tell
+) -> tuple[dict[str, np.ndarray], dict[str, Any]] | None:
     """The newest checkpoint that is whole; a damaged one is named and passed over. None if there is none."""
     found = checkpoints(folder)
     for path in reversed(found):

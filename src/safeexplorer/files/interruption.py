@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import signal
 import threading
+from collections.abc import Iterator
+from contextlib import contextmanager
 from typing import Any
 
 
@@ -12,13 +14,15 @@ class Stopped(Exception):
 
 
 class stop_requests:
-    """While active, SIGTERM and SIGINT set an event instead of killing; a second SIGINT kills."""
+    """While active, SIGTERM, SIGINT and SIGHUP set an event instead of killing; a second one kills."""
 
     def __enter__(self) -> threading.Event:
         self.event = threading.Event()
         self.previous = {}
         if threading.current_thread() is threading.main_thread():
-            for number in (signal.SIGTERM, signal.SIGINT):
+            for number in (signal.SIGTERM, signal.SIGINT, signal.SIGHUP):
+                if signal.getsignal(number) == signal.SIG_IGN:  # started with nohup
+                    continue
                 self.previous[number] = signal.signal(number, self._ask)
         return self.event
 
@@ -30,3 +34,16 @@ class stop_requests:
     def __exit__(self, *_: Any) -> None:
         for number, handler in self.previous.items():
             signal.signal(number, handler)
+
+
+@contextmanager
+def ctrl_c_as_usual() -> Iterator[None]:
+    """Ctrl-C raises KeyboardInterrupt, whatever it does otherwise."""
+    if threading.current_thread() is not threading.main_thread():
+        yield
+        return
+    previous = signal.signal(signal.SIGINT, signal.default_int_handler)
+    try:
+        yield
+    finally:
+        signal.signal(signal.SIGINT, previous)

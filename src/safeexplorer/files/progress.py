@@ -10,6 +10,8 @@ from rich.console import Console, RenderableType
 from rich.progress import BarColumn, Progress, TextColumn, TimeRemainingColumn
 from rich.text import Text
 
+from safeexplorer.files.console import stderr_console
+
 PRINT_SECONDS = 15.0
 
 
@@ -29,7 +31,7 @@ class ProgressDisplay:
     counted = "steps"  # the column of a row that the speed is measured by
 
     def __init__(self, label: str, total: int, console: Console | None = None):
-        self.label, self.total, self.console = label, total, console or Console(stderr=True)
+        self.label, self.total, self.console = label, total, console or stderr_console()
         self.printed, self.began = 0.0, None
         self.progress = BarAboveFacts(
             TextColumn("[bold]{task.description}"),

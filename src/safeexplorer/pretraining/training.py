@@ -39,8 +39,8 @@ def train_recovery(
 ) -> Trainer:
     """Train to the end, from the start or from the last checkpoint in `folder`.
 
-    SIGTERM, SIGINT and the wall-clock limit finish the step in hand, save and raise `Stopped`. What is not in
-    `settings` has no influence on the result.
+    SIGTERM, SIGINT, SIGHUP and the wall-clock limit finish the step in hand, save and raise `Stopped`; they leave
+    no snapshot that an undisturbed run would not have. What is not in `settings` has no influence on the result.
     """
     end = time.monotonic() + max_seconds
     with exclusive(folder), stop_requests() as asked_to_stop:
@@ -53,7 +53,7 @@ def train_recovery(
                     metrics.append(row)
                     watch(trainer, row)
                 stop = asked_to_stop.is_set() or time.monotonic() > end
-                if passed(trainer, settings.snapshot_every) or trainer.steps >= settings.steps or stop:
+                if passed(trainer, settings.snapshot_every) or trainer.steps >= settings.steps:
                     snapshot(trainer, folder)
                 if passed(trainer, checkpoint_every) or trainer.steps >= settings.steps or stop:
                     save(trainer, folder, metrics)

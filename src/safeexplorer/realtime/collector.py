@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import threading
 from collections.abc import Sequence
 
 import numpy as np
@@ -37,6 +38,7 @@ class RobotCollector:
         self.single_action_space = loop.hardware.action_space
         self.metadata = {"render_fps": round(loop.rate)}
         self.executed = np.zeros((rollout_steps, 1, loop.sizes[1]), np.float32)  # [T, 1, m] the commands sent
+        self.asked_to_stop: threading.Event | None = None  # of the run that collects
         self.reset(0)
 
     def reset(self, seed: int) -> None:
@@ -45,13 +47,15 @@ class RobotCollector:
         self.episode_step, self.open = np.zeros(1, np.int64), np.zeros(1, bool)
 
     def arm(self, params: Params) -> None:
-        """Arm the loop, the policy's mean having been tried on the first reading."""
+        """Arm the loop, the robot being upright and the policy's mean having been tried on the first reading."""
+        self.loop.await_upright()
         self.loop.arm(self._policy(params, np.zeros((1, self.loop.sizes[1]), np.float32)))
 
     def collect(self, params: Params, progress: float, rng: np.random.Generator) -> Rollout:
         """T rows under the mixed policy; blocks while the robot moves. `params` are numpy arrays."""
         noise = draw_noise(params, (self.rollout_steps,), rng)
-        rows = self.loop.record(self._policy(params, noise), self.rollout_steps, progress)
+        policy = self._policy(params, noise)
+        rows = self.loop.record(policy, self.rollout_steps, progress, self.asked_to_stop)
         self.executed = rows.sent[:, None]
         self._tell(rows)
         proposed, recovering = propose(params, rows.observation, noise), rows.recovering[:, None]

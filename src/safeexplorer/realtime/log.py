@@ -50,8 +50,18 @@ class EventLog:
             last = None in events
             if self._error is None:
                 try:
-                    self._file.writelines(json.dumps(e, default=str) + "\n" for e in events if e is not None)
+                    self._file.writelines(line(event) for event in events if event is not None)
                     self._file.flush()
                     os.fsync(self._file.fileno())
-                except (OSError, ValueError) as error:
+                except Exception as error:
                     self._error = error
+
+
+def line(event: dict[str, Any]) -> str:
+    """An event as a line of JSON; one that cannot be written is named with the reason."""
+    try:
+        return json.dumps(event, default=str) + "\n"
+    except Exception as error:
+        name = event.get("event") if isinstance(event, dict) else None
+        known = name if isinstance(name, str) else None
+        return json.dumps({"event": known, "unwritable": type(error).__name__}) + "\n"

@@ -14,17 +14,20 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from safeexplorer.acting.interventions import Intervention
+from safeexplorer.files.interruption import Stopped, ctrl_c_as_usual
 from safeexplorer.realtime.hardware import Hardware, check_box, make_limits
 from safeexplorer.realtime.log import EventLog
 from safeexplorer.realtime.pilot import Distance, Pilot, described
-from safeexplorer.realtime.rehearsal import rehearse
+from safeexplorer.realtime.rehearsal import lies, rehearse
 from safeexplorer.realtime.rows import Policy, Rows
+from safeexplorer.realtime.signals import DeadlySignals
 from safeexplorer.recovery import as_recovery, interface_between
 
 SWITCH_INTERVAL = (
     1e-4  # s, how long another Python thread may keep the interpreter from a tick; 5e-3 is usual
 )
 HUNG = 5.0  # s without a tick after which the loop's thread counts as hung
+POLL = 0.1  # s between two looks of the one who waits for rows
 
 
 class Status(NamedTuple):
@@ -102,7 +105,8 @@ class RobotLoop:
         self.sizes = hardware.observation_space.shape[0], hardware.action_space.shape[0]
         self._thread: threading.Thread | None = None
         self._stopped: str | None = None  # the latch
-        self._leaving = False
+        self._leave = threading.Event()  # of the latest thread; each has its own
+        self._signals = DeadlySignals(self.close)
         self._forget()
 
     def _forget(self) -> None:
@@ -118,24 +122,30 @@ class RobotLoop:
 
     @property
     def armed(self) -> bool:
-        return self._thread is not None and self._thread.is_alive() and not self._leaving
+        return self._thread is not None and self._thread.is_alive() and not self._leave.is_set()
 
     def arm(self, policy: Policy | None = None) -> None:
         """Check everything, then send commands: from here on the recovery holds the robot.
 
         Nothing has moved if this raises. A policy given here is asked for an action that is not sent.
         """
-        if self._thread is not None:
+        if self.armed:
             raise RuntimeError("the loop is armed already")
+        if self._thread is not None and self._thread.is_alive():
+            raise RuntimeError(
+                "the thread that commanded the robot is not known to be gone: the loop cannot be armed until it is"
+            )
+        self.disarm()  # what is left of a thread that ended after its time
         if self._stopped is not None:
             raise RuntimeError(f"the e-stop is latched ({self._stopped}): release() it before arming")
         self.log.check()
         rehearse(self.pilot, policy, self.sleep)
         self._forget()
-        self._leaving = False
-        started = threading.Event()
-        self._thread = threading.Thread(target=self._run, args=(started,), name="robot-loop", daemon=True)
+        started, self._leave = threading.Event(), threading.Event()
+        arguments = started, self._leave
+        self._thread = threading.Thread(target=self._run, args=arguments, name="robot-loop", daemon=True)
         atexit.register(self.close)
+        self._signals.catch()
         self._switch_interval = sys.getswitchinterval()
         sys.setswitchinterval(SWITCH_INTERVAL)
         gc.collect()
@@ -153,21 +163,26 @@ class RobotLoop:
         raise RuntimeError(f"hardware.write failed on the first tick: see {self.log.path}")
 
     def disarm(self) -> None:
-        """Bring the commands to the safe action, within the slew limit, and stop sending."""
+        """Bring the commands to the safe action, within the slew limit, and stop sending.
+
+        A thread that hangs is remembered: until it is gone the loop stays as it is and cannot be armed again.
+        """
         thread = self._thread
         if thread is None:
             return
-        self._leaving = True
+        self._leave.set()
         thread.join(self.limits.ramp_ticks() * self.limits.period + HUNG)
-        sys.setswitchinterval(self._switch_interval)
-        gc.unfreeze()
-        atexit.unregister(self.close)
-        self._thread = None
-        self.note("disarm", **self.status()._asdict())
         if thread.is_alive():
+            self.note("hung", **self.status()._asdict())
             raise RuntimeError(
                 "the loop's thread hangs in read, write, policy or recovery and sends nothing: use the hardware e-stop"
             )
+        sys.setswitchinterval(self._switch_interval)
+        gc.unfreeze()
+        atexit.unregister(self.close)
+        self._signals.let_go()
+        self._thread = None
+        self.note("disarm", **self.status()._asdict())
 
     def estop(self, reason: str = "asked for") -> None:
         """Send the safe action from the next tick on, until `release`. From any thread or signal handler."""
@@ -213,11 +228,22 @@ class RobotLoop:
 
     # -- for learners ----------------------------------------------------------------------------------------
 
-    def record(self, policy: Policy, steps: int, progress: float = 0.0) -> Rows:
+    def await_upright(self) -> None:
+        """Before arming: have a robot that lies there reset."""
+        while lies(self.pilot, self.sleep):
+            self._ask_for_reset()
+
+    def record(
+        self,
+        policy: Policy,
+        steps: int,
+        progress: float = 0.0,
+        asked_to_stop: threading.Event | None = None,
+    ) -> Rows:
         """Let the policy act, under the intervention, for `steps` ticks; blocks, then the recovery holds again.
 
         Falls, the e-stop and long blindness end an episode; recording goes on with a new one once a person has
-        reset the robot, released the e-stop, or readings are back.
+        reset the robot, released the e-stop, or readings are back. Asked to stop, it does not wait for that.
         """
         self.log.check()
         if self.pilot.rows is not None:
@@ -227,19 +253,23 @@ class RobotLoop:
         try:
             if not self.armed:
                 raise RuntimeError("the loop is not armed: arm() first")
-            self._wait_for(rows)
+            self._wait_for(rows, asked_to_stop)
         finally:
             self.pilot.rows = None
         return rows
 
-    def _wait_for(self, rows: Rows) -> None:
-        news = ""
+    def _wait_for(self, rows: Rows, asked_to_stop: threading.Event | None) -> None:
+        news, ticks, since = "", self._ticks, time.monotonic()
         while news != "full":
-            before = self._ticks
+            halt = self.pilot.halt
+            if halt is not None and asked_to_stop is not None and asked_to_stop.is_set():
+                raise Stopped(f"stopped while waiting for a robot that is halted ({self._stopped or halt})")
             try:
-                news = rows.news.get(timeout=HUNG)
+                news = rows.news.get(timeout=min(POLL, HUNG))
             except queue.Empty:
-                if self._ticks == before:
+                if self._ticks != ticks:
+                    ticks, since = self._ticks, time.monotonic()
+                elif time.monotonic() - since > HUNG:
                     raise RuntimeError(
                         f"no tick for {HUNG} s: read, write, policy or recovery hangs; use the hardware e-stop"
                     ) from None
@@ -247,13 +277,23 @@ class RobotLoop:
             if news == "disarmed":
                 raise RuntimeError("the loop was disarmed while recording")
             if news == "fallen":
-                self.note("reset_asked")
-                self.reset()
+                self._ask_for_reset(asked_to_stop)
                 rows.reset_at = self.clock()
+
+    def _ask_for_reset(self, asked_to_stop: threading.Event | None = None) -> None:
+        """Call the reset hook; Ctrl-C ends it even where it would only ask to stop."""
+        self.note("reset_asked")
+        try:
+            with ctrl_c_as_usual():
+                self.reset()
+        except KeyboardInterrupt:
+            if asked_to_stop is None:
+                raise
+            raise Stopped("stopped while waiting for the reset of a robot that has fallen") from None
 
     # -- the thread ------------------------------------------------------------------------------------------
 
-    def _run(self, started: threading.Event) -> None:
+    def _run(self, started: threading.Event, leave: threading.Event) -> None:
         try:
             if self.priority is not None:
                 os.sched_setscheduler(0, os.SCHED_FIFO, os.sched_param(self.priority))  # 0: this thread
@@ -263,7 +303,7 @@ class RobotLoop:
             return
         start, number, last_ticks = self.clock(), 0, self.limits.ramp_ticks()
         while last_ticks > 0:
-            leaving = self._leaving
+            leaving = leave.is_set()
             self._latest = max(self._latest, self.clock() - (start + number * self.limits.period))
             self._commands += self._guarded_tick(number, "disarm" if leaving else self._stopped)
             self._ticks = number + 1
@@ -293,13 +333,16 @@ class RobotLoop:
         if now > start + following * period:
             self._overruns += 1
             self._in_a_row += 1
-            self.note("overrun", tick=number, late=now - (start + following * period))
+            if self._in_a_row == 1:
+                self.note("overrun", tick=number, late=now - (start + following * period))
             if self._in_a_row >= self.max_overruns:
                 self.estop(f"{self._in_a_row} overruns in a row")
         else:
+            if self._in_a_row > 1:
+                self.note("overruns_over", tick=number, count=self._in_a_row)
             self._in_a_row = 0
             self.sleep(start + following * period - now)
         due = max(following, int((self.clock() - start) / period))
-        if due > following:
+        if due > following and self._in_a_row <= 1:
             self.note("missed", tick=following, count=due - following)
         return due

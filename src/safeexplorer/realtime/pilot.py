@@ -62,6 +62,9 @@ class Pilot:
         self.faults = self.falls = self.interventions = 0
         self.halt: str | None = None  # why the safe action is being sent
         self.pending: list[tuple[str, str]] = []  # faults of this tick
+        self._failing: dict[
+            tuple[str, str], int
+        ] = {}  # (fault, who acted) of the last tick -> its first tick
         self._segment: Segment | None = None
 
     def tick(self, number: int, halt: str | None) -> bool:
@@ -83,9 +86,7 @@ class Pilot:
         choice, sent = self._send(choice)
         if recording:
             self._begin_row(rows, number, choice, distance)
-        for kind, error in self.pending:
-            self.faults += 1
-            self.note("fault", tick=number, kind=kind, error=error, acted=choice.actor)
+        self._note_faults(number, choice.actor)
         return sent
 
     # -- look ----------------------------------------------------------------------------------------------
@@ -236,6 +237,19 @@ class Pilot:
                 "intervention_end", tick=number, start=tick, reason=reason, length=length, outcome=outcome
             )
             self._segment = None
+
+    def _note_faults(self, number: int, actor: str) -> None:
+        """Count every fault; log one that goes on from tick to tick when it begins and when it is over."""
+        now = {}
+        for kind, error in self.pending:
+            self.faults += 1
+            now[kind, actor] = self._failing.get((kind, actor), number)
+            if (kind, actor) not in self._failing:
+                self.note("fault", tick=number, kind=kind, error=error, acted=actor)
+        for (kind, acted), first in self._failing.items():
+            if (kind, acted) not in now and number - first > 1:
+                self.note("fault_over", tick=number, kind=kind, acted=acted, start=first)
+        self._failing = now
 
     def _fault(self, kind: str, error: BaseException | str) -> str:
         self.pending.append((kind, error if isinstance(error, str) else described(error)))

@@ -16,10 +16,9 @@ PATIENCE = 2.0  # s for the first good reading
 
 def rehearse(pilot: Pilot, policy: Policy | None, wait: Callable[[float], None]) -> None:
     """Leave the pilot as fresh as new, with a first good reading."""
-    pilot.forget()
-    first_reading(pilot, wait)
+    down = lies(pilot, wait)
     hardware, observation, safe = pilot.hardware, pilot.observation, pilot.limits.safe_action
-    if asked("hardware.fallen", lambda: bool(hardware.fallen(observation))):
+    if down:
         raise RuntimeError("the robot has fallen: put it upright before arming")
     reward = asked("hardware.reward", lambda: float(hardware.reward(observation, safe, observation)))
     if not np.isfinite(reward):
@@ -35,6 +34,13 @@ def rehearse(pilot: Pilot, policy: Policy | None, wait: Callable[[float], None])
         raise ValueError(
             f"policy and recovery take {seconds:.6g} s; allowed: less than a tick, {pilot.limits.period:.6g} s"
         )
+
+
+def lies(pilot: Pilot, wait: Callable[[float], None]) -> bool:
+    """Has the robot fallen, by a first good reading?"""
+    pilot.forget()
+    first_reading(pilot, wait)
+    return asked("hardware.fallen", lambda: bool(pilot.hardware.fallen(pilot.observation)))
 
 
 def first_reading(pilot: Pilot, wait: Callable[[float], None]) -> None:

@@ -33,6 +33,7 @@ def loop_world(
     def begin(run: Any) -> None:
         nonlocal held_before
         held_before = loop.armed
+        collector.asked_to_stop = run.asked_to_stop
         run.rehearse(collector.blank())
         if not held_before:
             collector.arm(run.params)

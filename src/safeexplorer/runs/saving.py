@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import sys
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -15,6 +14,7 @@ from safeexplorer.files.checkpoint import (
     under,
     unflatten_like,
 )
+from safeexplorer.files.console import notice
 from safeexplorer.files.fields import difference
 
 if TYPE_CHECKING:
@@ -70,8 +70,7 @@ def begin_anew(run: Training, update: int) -> None:
     """Where an environment cannot be put back into the middle of its episodes, new ones begin."""
     run.collector.reset(run.env_seed + update)
     run.ledger.cut()
-    print(
+    notice(
         "the environment cannot be put back where it was: the run goes on with new episodes, "
-        "not bit for bit as it would have",
-        file=sys.stderr,
+        "not bit for bit as it would have"
     )

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import threading
 import time
 from collections import deque
 from collections.abc import Callable
@@ -66,6 +67,7 @@ class Training:
         self.ledger = Ledger(self.env.num_envs)
         self.trailing: deque[float] = deque(maxlen=TRAILING)
         self.update, self.seconds = 0, 0.0
+        self.asked_to_stop = threading.Event()
         self.learner = make_learner(settings, initial_generator(settings.seed), world.sizes)
         many = settings.analytic_samples > 1
         self.reroller = Reroller(self.env, settings.analytic_samples, settings.gamma) if many else None
@@ -82,7 +84,12 @@ class Training:
         began = time.perf_counter()
         self.update += 1
         progress = self.settings.progress(self.update)
-        rollout = self.collect(progress)
+        try:
+            rollout = self.collect(progress)
+        except Stopped:  # by a robot that is waited for: this update has not happened
+            self.update -= 1
+            self.save()
+            raise
         learned = self.learn(rollout, progress)
         row = self.record(rollout, learned, progress)
         self.seconds += time.perf_counter() - began
@@ -183,27 +190,36 @@ def train(
 ) -> Training:
     """Run to the end, from the start or from the last checkpoint in `folder`; on a built-in robot or on `world`.
 
-    SIGTERM and SIGINT, and a `watch` that returns False, finish the update in hand, save and raise `Stopped`.
+    SIGTERM, SIGINT and SIGHUP, and a `watch` that returns False, finish the update in hand, save and raise
+    `Stopped`; whatever else `watch` raises, the update is saved first.
     A new run starts from `learner_state` (of `Learner.get_state`) where it is given.
     """
     settings = settings.resolved()
     with exclusive(folder), stop_requests() as asked_to_stop:
         run = open_run(settings, folder, world, learner_state)
+        run.asked_to_stop = asked_to_stop
         try:
             run.world.begin(run)
             while run.update < settings.updates:
-                row = run.run_update()
-                last = run.update == settings.updates
-                stop = watch(run, row) is False or asked_to_stop.is_set()
-                if last or stop or run.update % settings.checkpoint_every == 0:
-                    run.save()
-                if stop and not last:
-                    raise Stopped(f"stopped after update {run.update} of {settings.updates}")
+                advance(run, watch)
             write_json(folder / "summary.json", summarise_run(folder, run.seconds))
         finally:
             run.world.finish()
             run.close()
     return run
+
+
+def advance(run: Training, watch: Callable[[Training, dict[str, Any]], Any]) -> None:
+    """One update, shown, and saved where it is due."""
+    row, last = run.run_update(), run.update == run.settings.updates
+    stop = True  # unless the watch comes back and says otherwise
+    try:
+        stop = watch(run, row) is False or run.asked_to_stop.is_set()
+    finally:
+        if last or stop or run.update % run.settings.checkpoint_every == 0:
+            run.save()
+    if stop and not last:
+        raise Stopped(f"stopped after update {run.update} of {run.settings.updates}")
 
 
 def open_run(
