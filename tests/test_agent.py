@@ -108,6 +108,18 @@ def test_a_region_whose_distance_nobody_knows_is_refused():
         agent(region=SafeRegion(distance="height", radius=0.5)).learn(64)
 
 
+def test_an_infinite_distance_is_outside_every_region_and_the_run_is_saved(tmp_path):
+    lost = SafeRegion(distance=lambda o: np.where(far(o) > 0.3, np.inf, far(o)), radius=0.5)
+    made = agent(region=lost, checkpoint_every=1).learn(128, folder=tmp_path)
+    assert made.summary["recovery_steps"] > 0
+
+
+@pytest.mark.parametrize("radius", [np.nan, linear(np.nan, 0.1), linear(0.1, -0.5), lambda progress: -1.0])
+def test_a_radius_that_is_no_number_of_at_least_0_is_refused(radius):
+    with pytest.raises(ValueError, match=r"radius is .* allowed: .* of at least 0"):
+        SafeRegion(radius, far)
+
+
 @pytest.mark.parametrize("bad", [np.zeros(3), np.zeros((2, 2, 2)), np.array([np.nan, 0.0])])
 def test_predict_refuses_observations_that_no_action_follows_from(bad):
     with pytest.raises(ValueError, match="observation"):

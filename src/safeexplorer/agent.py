@@ -17,7 +17,7 @@ from gymnasium.spaces import Box, Discrete
 
 from safeexplorer.acting.collector import Collector
 from safeexplorer.acting.evaluation import Evaluation, evaluate
-from safeexplorer.acting.interventions import Intervention, NoIntervention, SafeRegion
+from safeexplorer.acting.interventions import LAST, Intervention, NoIntervention, SafeRegion
 from safeexplorer.acting.mixed import MixedPolicy
 from safeexplorer.acting.policy import draw_noise, propose
 from safeexplorer.adapters.environments import in_space, sizes_of
@@ -37,7 +37,6 @@ from safeexplorer.runs.world import check_fit, make_eval_env, make_world, robot_
 Callback = Callable[["SafeExplorer", dict[str, Any]], bool | None]
 FORMAT = 1  # of saved agents
 EVAL_EPISODES = 10  # of an id
-LAST = np.nextafter(1.0, 0.0)  # progress at the end of training
 EVAL_EVERY = 4  # updates, where an eval_env is given and nothing else is said
 
 

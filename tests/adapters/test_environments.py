@@ -184,3 +184,45 @@ def test_an_environment_that_spends_steps_on_resets_is_refused_with_advice():
         ValueError, match=r"Stepper declares .*NEXT_STEP.*allowed: .*SyncVectorEnv.*SAME_STEP"
     ):
         Environments(Stepper(), far)
+
+
+@pytest.mark.parametrize(
+    ("distance", "said"),
+    [
+        (lambda o: np.full(len(o), np.nan), "is NaN for all 2 robots after a reset"),
+        (lambda o: -far(o), "allowed: numbers of at least 0"),
+    ],
+)
+def test_a_distance_that_is_never_a_number_or_negative_is_refused_at_the_reset(distance, said):
+    with pytest.raises(ValueError, match=said):
+        drifting(AutoresetMode.SAME_STEP, 2, 5, distance).reset(seed=0)
+
+
+class Misshapen(SyncVectorEnv):
+    """Two robots whose environment answers one thing in a wrong shape."""
+
+    def __init__(self, wrong: str):
+        super().__init__([lambda: Drift(1)] * 2, autoreset_mode=AutoresetMode.SAME_STEP)
+        self.wrong = wrong
+
+    def step(self, actions):
+        answer = dict(
+            zip(
+                ("observation", "reward", "terminated", "truncated", "info"),
+                super().step(actions),
+                strict=True,
+            )
+        )
+        if self.wrong == "final_obs":
+            answer["info"]["final_obs"] = np.zeros((2, 5))
+        else:
+            answer[self.wrong] = np.asarray(answer[self.wrong])[:, None]
+        return tuple(answer.values())
+
+
+@pytest.mark.parametrize("wrong", ["observation", "reward", "terminated", "truncated", "final_obs"])
+def test_an_environment_that_answers_in_a_wrong_shape_is_told_what_and_how(wrong):
+    env = Environments(Misshapen(wrong), far)
+    env.reset(seed=0)
+    with pytest.raises(ValueError, match=rf"{wrong}.* of shape \(.*allowed: \("):
+        env.step(np.zeros((2, 1)))

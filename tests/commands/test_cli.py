@@ -139,3 +139,25 @@ def test_every_command_has_help(capsys, command):
 )
 def test_a_wrong_word_is_one_line_with_what_is_allowed(capsys, words, message):
     assert message in refused(capsys, *words)
+
+
+@pytest.mark.parametrize(
+    "words",
+    [
+        ("train", "half_cheetah", "--out", ""),
+        ("reproduce", "ablation", "--runs", ""),
+        ("quickstart", "--out", ""),
+        ("recovery", "train", "ant", "--out", ""),
+        ("collect", ""),
+    ],
+)
+def test_an_empty_path_is_not_the_working_directory(capsys, tmp_path, monkeypatch, words):
+    monkeypatch.chdir(tmp_path)
+    assert "the path is empty" in refused(capsys, *words)
+    assert not list(tmp_path.iterdir())
+
+
+def test_zero_steps_are_not_the_papers_steps(capsys, tmp_path):
+    said = refused(capsys, "reproduce", "ablation", "--steps", "0", "--runs", str(tmp_path / "runs"))
+    assert "--steps is 0; allowed: a whole number of at least 1" in said
+    assert not list(tmp_path.iterdir())

@@ -15,6 +15,8 @@ import numpy as np
 
 from safeexplorer.acting.schedules import Schedule, constant
 
+LAST = float(np.nextafter(1.0, 0.0))  # progress at the end of training
+
 
 class Situation(NamedTuple):
     """What an intervention may look at, for E robots."""
@@ -56,6 +58,12 @@ class SafeRegion:
             if not isinstance(self.radius, int | float) or not 0 <= self.radius < float("inf"):
                 raise ValueError(f"radius is {self.radius!r}; allowed: a schedule or a number of at least 0")
             object.__setattr__(self, "radius", constant(float(self.radius)))
+        for progress in (0.0, 0.5, LAST):
+            radius = self.radius(progress)
+            if not radius >= 0:  # a NaN neither
+                raise ValueError(
+                    f"radius is {radius} at progress {progress:.3g}; allowed: a number of at least 0"
+                )
 
     def takes_over(self, situation: Situation, progress: float) -> np.ndarray:
         return ~(situation.distance <= self.radius(progress))

@@ -69,6 +69,11 @@ def in_space(rows: np.ndarray, space: gymnasium.Space) -> np.ndarray:
     return np.clip(rows, space.low, space.high).astype(space.dtype)
 
 
+def name_of(source: Callable | str) -> str:
+    """A distance as its author calls it."""
+    return getattr(source, "__name__", source if isinstance(source, str) else type(source).__name__)
+
+
 class Environments(VectorWrapper):
     """E environments behind one face; see the module's docstring.
 
@@ -106,7 +111,13 @@ class Environments(VectorWrapper):
             self._memory.begin_all(seed)
         self._observation = self._checked(observation)
         self._distance_of = self._find_distance(info)
-        return self._observation, {"distance": self._distance_at(self._observation, info)}
+        distance = self._distance_at(self._observation, info)
+        if self._distance is not None and np.isnan(distance).all():
+            raise ValueError(
+                f"distance {name_of(self._distance)} is NaN for all {self.num_envs} robots after a reset: they would "
+                "be outside every region; allowed: numbers of at least 0"
+            )
+        return self._observation, {"distance": distance}
 
     def step(
         self, actions: np.ndarray
@@ -116,10 +127,11 @@ class Environments(VectorWrapper):
         observation, reward, terminated, truncated, info = self.env.step(command)
         if self._memory is not None:
             self._memory.note(command)
-        observation, reward = self._checked(observation), np.asarray(reward, np.float64)
+        observation, reward = self._checked(observation), self._one_each("reward", reward, np.float64)
         if not np.isfinite(reward).all():
             raise FloatingPointError(f"the environment gave a reward that is not finite: {reward}")
-        terminated, truncated = np.asarray(terminated, bool), np.asarray(truncated, bool)
+        terminated = self._one_each("terminated", terminated, bool)
+        truncated = self._one_each("truncated", truncated, bool)
         ended = terminated | truncated
         news: dict[str, Any] = {}
         if not ended.any():
@@ -146,10 +158,23 @@ class Environments(VectorWrapper):
 
     def _checked(self, observation: Any) -> np.ndarray:
         observation = np.array(observation, np.float64)  # a copy: some environments reuse their arrays
+        if observation.shape != self._observation.shape:
+            raise ValueError(
+                f"the environment gave observations of shape {observation.shape}; "
+                f"allowed: {self._observation.shape}, a row per robot"
+            )
         if not np.isfinite(observation).all():
             rows = np.flatnonzero(~np.isfinite(observation).all(1)).tolist()
             raise FloatingPointError(f"the environment gave observations that are not finite, robots {rows}")
         return observation
+
+    def _one_each(self, name: str, values: Any, kind: type) -> np.ndarray:
+        values = np.asarray(values, kind)
+        if values.shape != (self.num_envs,):
+            raise ValueError(
+                f"the environment gave {name} of shape {values.shape}; allowed: ({self.num_envs},), one per robot"
+            )
+        return values
 
     # -- the end of an episode -----------------------------------------------------------------------------
 
@@ -158,7 +183,14 @@ class Environments(VectorWrapper):
         if "final_obs" not in info:
             raise ValueError("the environment declares AutoresetMode.SAME_STEP but gave no info['final_obs']")
         last = observation.copy()
-        last[ended] = np.stack([np.asarray(info["final_obs"][i]) for i in np.flatnonzero(ended)])
+        for i in np.flatnonzero(ended):
+            final = np.asarray(info["final_obs"][i])
+            if final.shape != last[i].shape:
+                raise ValueError(
+                    f"the environment gave info['final_obs'][{i}] of shape {final.shape}; allowed: {last[i].shape}"
+                )
+            last[i] = final
+        last = self._checked(last)
         final_info = info.get("final_info", {})
         news["distance"] = self._distance_at(observation, info)
         news.update(final_obs=last, _final_obs=ended, _final_info=ended)
@@ -209,6 +241,11 @@ class Environments(VectorWrapper):
         if distance.shape != (self.num_envs,):
             raise ValueError(
                 f"distance has shape {distance.shape}; allowed: ({self.num_envs},), one per robot"
+            )
+        if self._distance is not None and (distance < 0).any():
+            raise ValueError(
+                f"distance {name_of(self._distance)} is {distance.min():g}; allowed: numbers of at least 0 (a robot "
+                "with a negative one would be inside every region)"
             )
         return distance
 

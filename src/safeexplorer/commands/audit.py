@@ -9,7 +9,7 @@ from safeexplorer import robots
 from safeexplorer.audit.display import tables
 from safeexplorer.audit.recordings import OPTIONAL, REQUIRED
 from safeexplorer.audit.subjects import Trial, audit_file, audit_robot
-from safeexplorer.commands.options import add_json, add_settings, chosen, emit, option
+from safeexplorer.commands.options import add_json, add_settings, chosen, emit, named_path, option
 
 OWN = "as the run has it, or as training would start"
 EPILOG = f"""\
@@ -39,7 +39,7 @@ def add_audit(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("target", metavar="ROBOT|FILE", help=known)
     parser.add_argument(
         "--policy",
-        type=Path,
+        type=named_path,
         metavar="RUN|FILE",
         help="whose gradients: a run folder, or an .npz of weights (default: the recording's own; a robot "
         "starts with fresh ones, as training does)",

@@ -3,12 +3,11 @@
 from __future__ import annotations
 
 import argparse
-from pathlib import Path
 from typing import Any
 
 from rich.table import Table
 
-from safeexplorer.commands.options import add_json, emit
+from safeexplorer.commands.options import add_json, emit, named_path
 from safeexplorer.robots import ROBOTS, get_robot
 from safeexplorer.robots.benchmark import ROBOT_COUNT, bench_simulation
 from safeexplorer.runs import benchmark
@@ -40,7 +39,7 @@ def add_train(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--run",
         dest="run_folder",
-        type=Path,
+        type=named_path,
         metavar="RUN",
         help="instead of new runs, time the next updates of this one, on a copy: a policy that has learned leaves "
         "the region and falls less often than a new one",

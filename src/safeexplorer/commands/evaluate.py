@@ -3,11 +3,10 @@
 from __future__ import annotations
 
 import argparse
-from pathlib import Path
 
 from rich.table import Table
 
-from safeexplorer.commands.options import add_json, emit
+from safeexplorer.commands.options import add_json, emit, named_path
 from safeexplorer.runs.policies import evaluate_run
 
 
@@ -18,7 +17,7 @@ def add_evaluate(parser: argparse.ArgumentParser) -> None:
         "episode, and beta, the share of steps on which training would have called the recovery; beside J_mix, the "
         "same policy from the same starts with its recovery, and the mean return of the last 100 training episodes."
     )
-    parser.add_argument("folder", type=Path, metavar="RUN", help="run folder")
+    parser.add_argument("folder", type=named_path, metavar="RUN", help="run folder")
     parser.add_argument("--episodes", type=int, default=20, help="with noise and without each (default: 20)")
     parser.add_argument("--seed", type=int, default=0, help="of the starts and of the noise (default: 0)")
     add_json(parser)

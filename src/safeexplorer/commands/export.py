@@ -4,10 +4,9 @@ from __future__ import annotations
 
 import argparse
 import json
-from pathlib import Path
 
 from safeexplorer import robots
-from safeexplorer.commands.options import add_json, emit
+from safeexplorer.commands.options import add_json, emit, named_path
 from safeexplorer.export.onnx import export_onnx
 from safeexplorer.runs.policies import open_policy
 
@@ -19,8 +18,8 @@ def add_export(parser: argparse.ArgumentParser) -> None:
         "the mean within the action bounds. The file is compared with the policy before it is kept. "
         "Needs the extra: pip install safeexplorer[onnx]."
     )
-    parser.add_argument("folder", type=Path, metavar="RUN", help="run folder")
-    parser.add_argument("--out", type=Path, required=True, help="file to write (.onnx)")
+    parser.add_argument("folder", type=named_path, metavar="RUN", help="run folder")
+    parser.add_argument("--out", type=named_path, required=True, help="file to write (.onnx)")
     parser.add_argument(
         "--gate",
         action="store_true",

@@ -3,12 +3,11 @@
 from __future__ import annotations
 
 import argparse
-from pathlib import Path
 from typing import Any
 
 from rich.table import Table
 
-from safeexplorer.commands.options import add_json, emit
+from safeexplorer.commands.options import add_json, emit, named_path
 from safeexplorer.paper.feasibility import feasibility
 from safeexplorer.paper.measures import MEASURES
 from safeexplorer.paper.sheet import number_text
@@ -18,7 +17,11 @@ from safeexplorer.runs.results import load_results
 def add_feasibility(parser: argparse.ArgumentParser) -> None:
     """`feasibility RUN...`."""
     parser.add_argument(
-        "runs", nargs="+", type=Path, metavar="RUN", help="run folders or result files of constrained methods"
+        "runs",
+        nargs="+",
+        type=named_path,
+        metavar="RUN",
+        help="run folders or result files of constrained methods",
     )
     add_json(parser)
     parser.set_defaults(run=feasibility_command)

@@ -3,12 +3,11 @@
 from __future__ import annotations
 
 import argparse
-from pathlib import Path
 
 import numpy as np
 
 from safeexplorer import robots
-from safeexplorer.commands.options import say
+from safeexplorer.commands.options import named_path, say
 from safeexplorer.commands.robots import picture_size
 from safeexplorer.robots.films import MOTION, write_film
 from safeexplorer.runs.film import play, read_fall
@@ -17,9 +16,9 @@ from safeexplorer.runs.settings import stored_settings
 
 
 def add_film(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument("folder", type=Path, metavar="RUN", help="run folder")
+    parser.add_argument("folder", type=named_path, metavar="RUN", help="run folder")
     parser.add_argument(
-        "--out", type=Path, help="file to write, .mp4 or .gif (default: film.mp4 in the run folder)"
+        "--out", type=named_path, help="file to write, .mp4 or .gif (default: film.mp4 in the run folder)"
     )
     parser.add_argument(
         "--fall", type=int, metavar="K", help="play the black box of the K-th recorded fall instead"

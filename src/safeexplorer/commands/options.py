@@ -6,12 +6,20 @@ import argparse
 import json
 from collections.abc import Callable
 from dataclasses import Field, fields
+from pathlib import Path
 from typing import Any
 
 from rich.console import Console, RenderableType
 
 from safeexplorer.files.console import stderr_console
 from safeexplorer.files.fields import kind_of
+
+
+def named_path(text: str) -> Path:
+    """A path of the command line; an empty one would be the working directory."""
+    if not text:
+        raise argparse.ArgumentTypeError("the path is empty; allowed: the name of a file or folder")
+    return Path(text)
 
 
 def add_settings(

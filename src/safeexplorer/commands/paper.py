@@ -10,7 +10,7 @@ from rich.console import Console
 from rich.table import Table
 
 from safeexplorer.campaigns import ENGINES, Job, make_jobs, run_jobs
-from safeexplorer.commands.options import add_json, emit, tell
+from safeexplorer.commands.options import add_json, emit, named_path, tell
 from safeexplorer.files.extras import load
 from safeexplorer.files.writing import write_text
 from safeexplorer.paper import ARTEFACTS, GROUPS, get_artefacts
@@ -38,7 +38,7 @@ def add_reproduce(parser: argparse.ArgumentParser) -> None:
     add_names(parser)
     add_protocol(parser)
     parser.add_argument(
-        "--runs", type=Path, default=Path("runs"), metavar="DIR", help="where the run folders go"
+        "--runs", type=named_path, default=Path("runs"), metavar="DIR", help="where the run folders go"
     )
     parser.add_argument(
         "--workers", type=int, default=os.cpu_count(), help="runs at a time (default: the cores)"
@@ -57,7 +57,7 @@ def add_render(parser: argparse.ArgumentParser) -> None:
     add_names(parser, count="*")
     parser.add_argument(
         "--into",
-        type=Path,
+        type=named_path,
         metavar="PAGE",
         help="fill the blocks `<!-- render NAME ... -->` to `<!-- end -->` of a Markdown page",
     )
@@ -66,7 +66,7 @@ def add_render(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--format", choices=list(FORMATS), help="print as this instead of a table for people")
     parser.add_argument(
         "--figures",
-        type=Path,
+        type=named_path,
         default=Path("figures"),
         metavar="DIR",
         help="where figures go, as PDF and PNG (default: figures)",
@@ -76,9 +76,11 @@ def add_render(parser: argparse.ArgumentParser) -> None:
 
 def add_collect(parser: argparse.ArgumentParser) -> None:
     """`collect RUNS...`."""
-    parser.add_argument("runs", type=Path, nargs="+", metavar="RUNS", help="run folders, or folders of them")
     parser.add_argument(
-        "--out", type=Path, default=Path("results"), help="folder to write to (default: results)"
+        "runs", type=named_path, nargs="+", metavar="RUNS", help="run folders, or folders of them"
+    )
+    parser.add_argument(
+        "--out", type=named_path, default=Path("results"), help="folder to write to (default: results)"
     )
     parser.add_argument("--unfinished", action="store_true", help="take runs that have not finished, too")
     parser.set_defaults(run=collect_command)
@@ -104,7 +106,7 @@ def add_protocol(parser: argparse.ArgumentParser) -> None:
 def add_sources(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--runs",
-        type=Path,
+        type=named_path,
         nargs="+",
         metavar="DIR",
         help="run folders and result files (default: results and runs)",
@@ -115,6 +117,8 @@ def protocol_from(args: argparse.Namespace) -> Protocol:
     seeds = (1 if args.smoke else PAPER_SEEDS) if args.seeds is None else args.seeds
     if seeds < 1:
         raise ValueError(f"--seeds is {seeds}; allowed: a whole number of at least 1")
+    if args.steps is not None and args.steps < 1:
+        raise ValueError(f"--steps is {args.steps}; allowed: a whole number of at least 1")
     if args.smoke and args.steps:
         raise ValueError("--smoke has steps of its own; leave out --steps")
     return Protocol(seeds=seeds, steps=args.steps, recovery=args.recovery, smoke=args.smoke)

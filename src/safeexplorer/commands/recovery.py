@@ -9,7 +9,7 @@ from pathlib import Path
 
 from rich.table import Table
 
-from safeexplorer.commands.options import add_json, add_settings, chosen, emit, tell
+from safeexplorer.commands.options import add_json, add_settings, chosen, emit, named_path, tell
 from safeexplorer.files.writing import write_json
 from safeexplorer.pretraining.display import PretrainingDisplay, grade_table, plot_grades
 from safeexplorer.pretraining.grading import Share, grade
@@ -42,7 +42,9 @@ def add_recovery(parser: argparse.ArgumentParser) -> None:
 def add_train(parser: argparse.ArgumentParser) -> None:
     add_robot(parser)
     add_settings(parser, RecoverySettings, default_of, leave_out="robot")
-    parser.add_argument("--out", type=Path, help="run folder (default: runs/recovery-ROBOT-FLAVOUR-seedSEED)")
+    parser.add_argument(
+        "--out", type=named_path, help="run folder (default: runs/recovery-ROBOT-FLAVOUR-seedSEED)"
+    )
     parser.add_argument("--threads", type=int, default=1, help="threads for the simulation (default: 1)")
     parser.add_argument(
         "--checkpoint-every", type=int, default=500_000, help="environment steps (default: 500000)"
@@ -58,8 +60,8 @@ def default_of(f: Field) -> str:
 
 
 def add_select(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument("folder", type=Path, metavar="RUN", help="folder of a pre-training run")
-    parser.add_argument("--out", type=Path, required=True, help="recovery file to write (.npz)")
+    parser.add_argument("folder", type=named_path, metavar="RUN", help="folder of a pre-training run")
+    parser.add_argument("--out", type=named_path, required=True, help="recovery file to write (.npz)")
     parser.add_argument("--snapshot", type=int, help="take this snapshot (steps) instead of the best")
     parser.add_argument("--trial-resets", type=int, default=500, help="resets per snapshot (default: 500)")
     parser.add_argument("--commit", help="commit of the training code, where the run could not know it")
@@ -71,15 +73,15 @@ def add_grade(parser: argparse.ArgumentParser) -> None:
     add_robot(parser)
     parser.add_argument("--recovery", nargs="+", metavar="NAME", help="names or files (default: all known)")
     add_json(parser)
-    parser.add_argument("--plot", type=Path, help="draw re-entry against the radius into this file")
-    parser.add_argument("--out", type=Path, help="write the JSON to this file too")
+    parser.add_argument("--plot", type=named_path, help="draw re-entry against the radius into this file")
+    parser.add_argument("--out", type=named_path, help="write the JSON to this file too")
     parser.add_argument("--seed", type=int, default=0, help="seed of the resets (default: 0)")
     add_grading(parser)
     parser.set_defaults(run=grade_command)
 
 
 def add_replay(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument("folder", type=Path, metavar="RUN", help="run folder with logged exits")
+    parser.add_argument("folder", type=named_path, metavar="RUN", help="run folder with logged exits")
     parser.add_argument(
         "--recovery", nargs="+", metavar="NAME", help="names or files (default: the run's own)"
     )

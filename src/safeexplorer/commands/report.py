@@ -5,7 +5,7 @@ from __future__ import annotations
 import argparse
 from pathlib import Path
 
-from safeexplorer.commands.options import tell
+from safeexplorer.commands.options import named_path, tell
 from safeexplorer.paper import ARTEFACTS
 from safeexplorer.paper.artefact import Protocol
 from safeexplorer.paper.grid import Library, gather
@@ -16,14 +16,18 @@ from safeexplorer.runs.results import load_results
 def add_report(parser: argparse.ArgumentParser) -> None:
     """`report RUNS...`."""
     parser.add_argument(
-        "runs", type=Path, nargs="+", metavar="RUNS", help="run folders, result files, or folders of them"
+        "runs",
+        type=named_path,
+        nargs="+",
+        metavar="RUNS",
+        help="run folders, result files, or folders of them",
     )
     parser.add_argument(
-        "--out", type=Path, default=Path("report.html"), help="the page (default: report.html)"
+        "--out", type=named_path, default=Path("report.html"), help="the page (default: report.html)"
     )
     parser.add_argument("--title", default="Safe exploration: runs side by side", help="heading of the page")
     parser.add_argument(
-        "--figures", type=Path, metavar="DIR", help="also draw the paper's figures, as PDF and PNG"
+        "--figures", type=named_path, metavar="DIR", help="also draw the paper's figures, as PDF and PNG"
     )
     parser.set_defaults(run=report_command)
 

@@ -3,11 +3,10 @@
 from __future__ import annotations
 
 import argparse
-from pathlib import Path
 
 from rich.table import Table
 
-from safeexplorer.commands.options import add_json, emit, say
+from safeexplorer.commands.options import add_json, emit, named_path, say
 from safeexplorer.robots import ROBOTS, make
 from safeexplorer.robots.films import MOTION, POLICIES, STILLS, film_robot, motion
 
@@ -55,7 +54,7 @@ def robots_command(args: argparse.Namespace) -> int:
 def add_show(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("robot", metavar="ROBOT", help=", ".join(ROBOTS))
     parser.add_argument(
-        "--out", type=Path, required=True, help=f"file to write: {', '.join(STILLS + MOTION)}"
+        "--out", type=named_path, required=True, help=f"file to write: {', '.join(STILLS + MOTION)}"
     )
     parser.add_argument("--flavour", default="task", help="task, recovery, ... (default: task)")
     parser.add_argument(

@@ -11,7 +11,7 @@ from typing import Any
 
 from rich.table import Table
 
-from safeexplorer.commands.options import add_json, add_settings, chosen, emit, option, tell
+from safeexplorer.commands.options import add_json, add_settings, chosen, emit, named_path, option, tell
 from safeexplorer.files.fields import difference
 from safeexplorer.files.interruption import Stopped
 from safeexplorer.learning.methods import CONSTRAINED, METHODS, Method
@@ -27,14 +27,14 @@ def add_train(parser: argparse.ArgumentParser) -> None:
     """`train ROBOT`: every setting is an option."""
     parser.add_argument("robot", metavar="ROBOT", help=", ".join(ROBOTS))
     add_settings(parser, Settings, default_of, leave_out="robot")
-    parser.add_argument("--out", type=Path, help="run folder (default: runs/ROBOT-METHOD-seedSEED)")
+    parser.add_argument("--out", type=named_path, help="run folder (default: runs/ROBOT-METHOD-seedSEED)")
     add_track(parser)
     parser.set_defaults(run=train_command)
 
 
 def add_resume(parser: argparse.ArgumentParser) -> None:
     """`resume DIR`."""
-    parser.add_argument("folder", type=Path, metavar="DIR", help="the run folder")
+    parser.add_argument("folder", type=named_path, metavar="DIR", help="the run folder")
     add_track(parser)
     parser.set_defaults(run=resume_command)
 

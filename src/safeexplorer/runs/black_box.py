@@ -45,7 +45,10 @@ class BlackBox:
         for name, array in (
             ("action", rollout.action),
             ("recovering", rollout.recovering),
-            ("distance", np.where(np.isnan(rollout.distance), -1.0, rollout.distance)),  # -1: there is none
+            (
+                "distance",
+                np.where(np.isfinite(rollout.distance), rollout.distance, -1.0),
+            ),  # -1: there is none
         ):
             self.history[name][self.lead :] = array
         fallen = [episode for episode in episodes if episode.fell]
