@@ -12,7 +12,7 @@ from safeexplorer.campaigns import Campaign, make_engine, make_jobs
 from safeexplorer.campaigns.campaign import ATTEMPTS, Outcome
 from safeexplorer.campaigns.local import LocalEngine
 from safeexplorer.campaigns.overview import Overview
-from safeexplorer.files.checkpoint import exclusive, is_held
+from safeexplorer.files.locks import exclusive, is_held
 from safeexplorer.files.tables import last_row
 from safeexplorer.runs.results import load_results
 from safeexplorer.runs.settings import Settings

@@ -18,7 +18,7 @@ from records import read_table
 from same_run import assert_same_run
 from short_runs import UPDATES, short_runs
 
-from safeexplorer.files.checkpoint import is_held
+from safeexplorer.files.locks import is_held
 
 RUNS = 5
 COORDINATOR = """

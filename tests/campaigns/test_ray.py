@@ -15,8 +15,8 @@ from short_runs import short_runs
 
 from safeexplorer.campaigns import Campaign, make_engine, make_jobs
 from safeexplorer.campaigns.ray import LOOPBACK
-from safeexplorer.files.checkpoint import is_held
 from safeexplorer.files.interruption import Stopped
+from safeexplorer.files.locks import is_held
 from safeexplorer.files.tables import last_row
 
 os.environ[LOOPBACK] = "0"  # read when Ray is imported

@@ -19,8 +19,9 @@ from same_run import assert_same_run, final_state
 from short_runs import SHORT
 
 from safeexplorer.commands.train import run as train_command_run
-from safeexplorer.files.checkpoint import RunInUse, checkpoints, exclusive, load_checkpoint
+from safeexplorer.files.checkpoint import checkpoints, load_checkpoint
 from safeexplorer.files.interruption import Stopped
+from safeexplorer.files.locks import RunInUse, exclusive
 from safeexplorer.runs.exits import exit_states, read_exits
 from safeexplorer.runs.settings import stored_settings
 from safeexplorer.runs.training import open_run, train

@@ -12,8 +12,9 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Generic, NamedTuple, Protocol, TypeVar
 
-from safeexplorer.files.checkpoint import checkpoints, is_held
+from safeexplorer.files.checkpoint import checkpoints
 from safeexplorer.files.interruption import Stopped, stop_requests
+from safeexplorer.files.locks import is_held
 from safeexplorer.files.writing import write_json
 from safeexplorer.runs.specs import RunSpec
 

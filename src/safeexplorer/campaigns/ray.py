@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from safeexplorer.campaigns.campaign import Outcome
+from safeexplorer.files.extras import load
 from safeexplorer.files.threads import use_one_thread
 from safeexplorer.robots import ROBOT_FILES
 from safeexplorer.runs.specs import RunSpec
@@ -25,11 +26,7 @@ class RayEngine:
     def __init__(self, address: str | None = None):
         if not (address or os.environ.get("RAY_ADDRESS")):
             os.environ.setdefault(LOOPBACK, "0")
-        try:
-            import ray
-        except ImportError as error:
-            raise ValueError("the engine ray needs Ray: pip install safeexplorer[ray]") from error
-        self.ray = ray
+        self.ray = ray = load("ray", "ray", "the engine ray")
         use_one_thread()
         self.owned = not ray.is_initialized()
         if self.owned:
@@ -61,8 +58,8 @@ class RayEngine:
 
 def attempt(values: dict[str, Any], folder: str) -> tuple[str | None, bool]:
     """In a worker process: continue the run, wait for its lock if a dying process still holds it."""
-    from safeexplorer.files.checkpoint import RunInUse
     from safeexplorer.files.interruption import Stopped
+    from safeexplorer.files.locks import RunInUse
     from safeexplorer.runs.settings import from_dict
     from safeexplorer.runs.training import train
 

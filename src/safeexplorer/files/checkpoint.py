@@ -7,14 +7,12 @@ a killed process leaves the old one or the new one, never half of one.
 
 from __future__ import annotations
 
-import contextlib
-import fcntl
 import hashlib
 import json
 import os
 import shutil
 import zipfile
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -132,48 +130,6 @@ def load_latest(
     if found:
         raise DamagedCheckpoint(f"no whole checkpoint in {folder}: all {len(found)} are damaged")
     return None
-
-
-@contextlib.contextmanager
-def exclusive(folder: Path) -> Iterator[None]:
-    """Hold `folder` for this process alone: an operating-system lock, gone with the process."""
-    folder.mkdir(parents=True, exist_ok=True)
-    with open(folder / "lock", "a+") as file:
-        try:
-            fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        except OSError:
-            file.seek(0)
-            raise RunInUse(f"{folder} is in use by process {file.read().strip() or 'unknown'}") from None
-        file.truncate(0)
-        file.write(str(os.getpid()))
-        file.flush()
-        yield
-
-
-def is_held(folder: Path) -> bool:
-    """Does a process hold `folder` now?"""
-    try:
-        with open(folder / "lock") as file:
-            fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
-    except FileNotFoundError:
-        return False
-    except OSError:
-        return True
-    return False
-
-
-class RunInUse(OSError):
-    """Another process holds the run directory."""
-
-
-def generator_state(rng: np.random.Generator) -> dict[str, Any]:
-    """A generator's state as plain values (JSON has no 128-bit trouble in Python)."""
-    return rng.bit_generator.state
-
-
-def restore_generator(rng: np.random.Generator, state: dict[str, Any]) -> None:
-    """Put a state taken by `generator_state` back."""
-    rng.bit_generator.state = state
 
 
 def sha256(path: Path) -> str:

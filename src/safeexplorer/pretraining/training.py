@@ -15,9 +15,10 @@ from typing import Any
 import jax
 
 from safeexplorer import robots
-from safeexplorer.files.checkpoint import exclusive, load_latest, save_checkpoint
+from safeexplorer.files.checkpoint import load_latest, save_checkpoint
 from safeexplorer.files.fields import difference
 from safeexplorer.files.interruption import Stopped, stop_requests
+from safeexplorer.files.locks import exclusive
 from safeexplorer.files.provenance import provenance
 from safeexplorer.files.tables import Table
 from safeexplorer.files.writing import write_json

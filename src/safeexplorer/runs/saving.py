@@ -8,8 +8,6 @@ import numpy as np
 
 from safeexplorer.files.checkpoint import (
     flatten,
-    generator_state,
-    restore_generator,
     save_checkpoint,
     under,
     unflatten_like,
@@ -35,7 +33,7 @@ def save_run(run: Training) -> None:
         "seconds": run.seconds,
         "settings": run.settings.as_dict(),
         "recovery_digest": run.recovery.digest if run.recovery is not None else "",
-        "streams": {k: generator_state(rng) for k, rng in run.streams._asdict().items()},
+        "streams": {k: rng.bit_generator.state for k, rng in run.streams._asdict().items()},
         "offsets": run.records.offsets(),
     }
     save_checkpoint(run.folder / "checkpoints", run.update, flatten(arrays), state)
@@ -52,7 +50,7 @@ def restore_run(run: Training, arrays: dict[str, np.ndarray], state: dict[str, A
     if not run.collector.set_state(under("collector/", arrays)):
         begin_anew(run, state["update"])
     for name, rng in run.streams._asdict().items():
-        restore_generator(rng, state["streams"][name])
+        rng.bit_generator.state = state["streams"][name]
     run.update, run.seconds = state["update"], state["seconds"]
 
 

@@ -18,8 +18,9 @@ from safeexplorer.acting.interventions import SafeRegion
 from safeexplorer.acting.mixed import MixedPolicy
 from safeexplorer.acting.networks import Params
 from safeexplorer.acting.trajectory import Rollout
-from safeexplorer.files.checkpoint import checkpoints, exclusive, load_latest
+from safeexplorer.files.checkpoint import checkpoints, load_latest
 from safeexplorer.files.interruption import Stopped, stop_requests
+from safeexplorer.files.locks import exclusive
 from safeexplorer.files.provenance import provenance
 from safeexplorer.files.writing import write_json
 from safeexplorer.learning.rerolls import Reroller

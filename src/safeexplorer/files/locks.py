@@ -1,0 +1,41 @@
+"""One writer per run folder."""
+
+from __future__ import annotations
+
+import contextlib
+import fcntl
+import os
+from collections.abc import Iterator
+from pathlib import Path
+
+
+class RunInUse(OSError):
+    """Another process holds the run directory."""
+
+
+@contextlib.contextmanager
+def exclusive(folder: Path) -> Iterator[None]:
+    """Hold `folder` for this process alone: an operating-system lock, gone with the process."""
+    folder.mkdir(parents=True, exist_ok=True)
+    with open(folder / "lock", "a+") as file:
+        try:
+            fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except OSError:
+            file.seek(0)
+            raise RunInUse(f"{folder} is in use by process {file.read().strip() or 'unknown'}") from None
+        file.truncate(0)
+        file.write(str(os.getpid()))
+        file.flush()
+        yield
+
+
+def is_held(folder: Path) -> bool:
+    """Does a process hold `folder` now?"""
+    try:
+        with open(folder / "lock") as file:
+            fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except FileNotFoundError:
+        return False
+    except OSError:
+        return True
+    return False
