@@ -14,6 +14,12 @@ import pytest
 from browser import CHROMIUM, Page
 from synthetic import write_campaign, write_run
 
+from safeexplorer.learning.methods import METHODS
+from safeexplorer.paper import ARTEFACTS
+from safeexplorer.paper.artefact import Arm, Protocol
+from safeexplorer.paper.drawing import draw
+from safeexplorer.paper.grid import Library, gather
+from safeexplorer.paper.palette import COLOURS
 from safeexplorer.report import write_page
 from safeexplorer.report.content import content
 from safeexplorer.runs.results import collect_run, load_results, write_result
@@ -65,6 +71,50 @@ def test_groups_are_runs_that_differ_in_their_seed_alone(page):
     assert sum(plain.values()) == len(found["runs"]) == 14
     assert [run["status"] for run in found["runs"]].count("failed") == 1
     assert {comparison["robot"] for comparison in found["comparisons"]} == {"HalfCheetah", "Ant"}
+
+
+def test_groups_are_named_by_what_sets_them_apart_and_safeexplorer_is_red_whatever_its_budget(tmp_path):
+    for settings in (
+        Settings(steps=20 * 8192),
+        Settings(steps=40 * 8192),
+        Settings(steps=20 * 8192, sampled_recovery=True),
+        Settings(steps=20 * 8192, lambda_compat=0.01, method="safeexplorer", seed=2),
+    ):
+        write_run(tmp_path, settings)
+    groups = {g["label"]: g for g in content(load_results([tmp_path]), "")["groups"]}
+    assert list(groups) == [
+        "SafeExplorer, 0.32768M steps",
+        "SafeExplorer, 0.16384M steps",
+        "SafeExplorer, 0.16384M steps, sampled recovery",
+        "SafeExplorer, 0.16384M steps, lambda 0.01",
+    ]
+    assert [g["ours"] for g in groups.values()] == [True, True, False, False]
+    assert [g["colour"] == "#d62839" for g in groups.values()] == [True, True, False, False]
+    assert len({g["colour"] for g in groups.values()}) == 3
+
+
+def test_one_run_has_no_interval_and_no_share_of_pairs(tmp_path):
+    for method in ("ppo", "safeexplorer"):
+        write_run(tmp_path, replace(SMALL, method=method))
+    found = content(load_results([tmp_path]), "")
+    assert all(g["reward"]["low"] is g["falls"]["high"] is None for g in found["groups"])
+    (comparison,) = found["comparisons"]
+    assert comparison["won"] is None
+    assert comparison["ours"]["falls"]["values"] == [found["groups"][-1]["falls"]["mean"]]
+
+
+def test_a_new_row_of_the_method_table_is_shown_like_any_other(tmp_path, monkeypatch):
+    mine = replace(METHODS["analytic"], name="mine", summary="a row of one's own")
+    monkeypatch.setitem(METHODS, "mine", mine)
+    for method in ("mine", "ppo", "safeexplorer"):
+        write_run(tmp_path / "runs", replace(SMALL, method=method))
+    results = load_results([tmp_path / "runs"])
+    group = next(g for g in content(results, "")["groups"] if g["method"] == "mine")
+    assert group["label"] == "mine" and group["colour"] not in COLOURS.values()
+    artefact = replace(ARTEFACTS["curves"], arms=(*ARTEFACTS["curves"].arms, Arm("Mine", {"method": "mine"})))
+    grid = gather(artefact, Library(results), Protocol(steps=SMALL.steps), ["half_cheetah"])
+    assert grid.cell("Mine", "half_cheetah", "falls").values
+    assert all(path.stat().st_size > 5000 for path in draw(grid, tmp_path))
 
 
 @pytest.mark.skipif(

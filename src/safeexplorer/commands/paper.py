@@ -170,9 +170,24 @@ def replay_missing(keys: set[str], jobs: list[Job]) -> None:
 def say_how_it_went(jobs: list[Job], failed: list[Job], args: argparse.Namespace) -> int:
     tell(f"{len(jobs) - len(failed)} of {len(jobs)} runs are done, in {args.runs}")
     tell(*(f"  failed: {job.spec.label}: {job.error}" for job in failed))
-    words = " ".join(args.names) + (" --smoke" if args.smoke else "")
-    tell(f"Look at it with: safeexplorer render {words} --runs {args.runs}")
+    console.print(
+        f"Look at it with: safeexplorer render {' '.join(args.names)}{same_flags(args)} --runs {args.runs}",
+        highlight=False,
+        soft_wrap=True,
+    )
     return 1 if failed else 0
+
+
+def same_flags(args: argparse.Namespace) -> str:
+    """What of the artefact was asked for, as it was said."""
+    said = {
+        "--robot": " ".join(args.robot) if args.robot else None,
+        "--seeds": args.seeds,
+        "--steps": args.steps,
+        "--recovery": args.recovery if args.recovery != "default" else None,
+    }
+    words = [f" {name} {value}" for name, value in said.items() if value is not None]
+    return "".join(words) + (" --smoke" if args.smoke else "")
 
 
 def render_command(args: argparse.Namespace) -> int:

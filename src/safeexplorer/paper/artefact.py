@@ -31,6 +31,11 @@ class Arm:
     def method(self) -> str:
         return self.changes["method"]
 
+    @property
+    def plain(self) -> bool:
+        """The method as it is, whatever its budget."""
+        return set(self.changes) <= {"method", "steps"}
+
 
 @dataclass(frozen=True)
 class Protocol:

@@ -27,13 +27,13 @@ ROBOT_COLOURS = {"half_cheetah": "#3583d6", "ant": "#e08a00", "go1": "#009e73"}
 
 
 def arm_colours(arms: Iterable[Arm]) -> dict[str, str]:
-    """By label. The first arm of a method has the method's colour; others, and methods without one, take a colour
-    that follows from their label, the next one where it is taken."""
+    """By label. A plain method and the first arm of any has the method's colour; others, and methods without one,
+    take a colour that follows from their label, the next one where it is taken."""
     found: dict[str, str] = {}
     for arm in arms:
         start = crc32(arm.label.encode())
         turns = (CYCLE[(start + i) % len(CYCLE)] for i in range(len(CYCLE)))
         choice = next((c for c in turns if c not in found.values()), CYCLE[start % len(CYCLE)])
         own = COLOURS.get(arm.method, choice)
-        found[arm.label] = own if own not in found.values() else choice
+        found[arm.label] = own if arm.plain or own not in found.values() else choice
     return found

@@ -27,6 +27,12 @@ function short(value) {
   return String(+value.toPrecision(2));
 }
 
+// Counts, one by one; of many, their mean.
+function counts(spread) {
+  if (!spread) return "-";
+  return spread.values.length <= 5 ? spread.values.map(full).join(", ") : full(spread.mean) + " on average";
+}
+
 function full(value) {
   if (value === null || value === undefined) return "-";
   const size = Math.abs(value);
@@ -76,7 +82,7 @@ function linear(values, from, to, zero = false) {
   let low = Math.min(...values), high = Math.max(...values);
   if (zero) low = Math.min(0, low);
   if (low === high) { low -= 1; high += 1; }
-  const step = niceStep((high - low) / 4);
+  const step = niceStep((high - low) / 5);
   const ticks = [];
   for (let t = Math.ceil(low / step) * step; t <= high + step * 1e-6; t += step) ticks.push(+t.toPrecision(12));
   const scale = (v) => from + ((v - low) / (high - low)) * (to - from);
@@ -139,52 +145,123 @@ function dot(svg, x, y, item) {
     : shape(svg, "circle", { class: "halo mark", cx: x, cy: y, r: 6.5, fill: item.colour });
 }
 
-// items: {label, colour, ours, x: {iqm, low, high}, y: {...}, lines}
+// Who is drawn, to be switched on and off: at most MOST at first, the highlighted ones among them.
+const MOST = 8;
+
+function firstShown(items) {
+  const rank = (item) => (item.ours ? 0 : item.dashed ? 2 : 1);
+  const order = items.map((_, i) => i).sort((i, j) => rank(items[i]) - rank(items[j]) || i - j);
+  return new Set(order.slice(0, MOST));
+}
+
+function legend(holder, items, shown, paint) {
+  const list = element("ul", { class: "legend" }), buttons = [];
+  const press = () => buttons.forEach((b, i) => b.setAttribute("aria-pressed", String(shown.has(i))));
+  items.forEach((item, i) => {
+    const button = element("button", { type: "button" }), key = element("i");
+    key.style.background = item.dashed
+      ? `repeating-linear-gradient(90deg, ${item.colour} 0 4px, transparent 4px 7px)` : item.colour;
+    button.append(key, element("span", item.ours ? { class: "ours" } : {}, item.label));
+    button.addEventListener("click", () => {
+      if (!shown.delete(i)) shown.add(i);
+      press();
+      paint();
+    });
+    buttons.push(button);
+    list.append(element("li"));
+    list.lastChild.append(button);
+  });
+  if (items.length > MOST) {
+    const all = element("button", { type: "button", class: "all" }, `show all ${items.length}`);
+    all.addEventListener("click", () => {
+      items.forEach((_, i) => shown.add(i));
+      press();
+      paint();
+    });
+    list.append(element("li"));
+    list.lastChild.append(all);
+  }
+  press();
+  holder.append(list);
+}
+
+const within = (value, low, high) => Math.min(Math.max(value, low), high);
+// What the axis must hold: every run and every point; an interval that is longer is cut at the frame.
+const extent = (spread) => [spread.iqm, ...spread.values];
+
+// items: {label, colour, ours, x: {iqm, low, high, values}, y: {...}, lines}
 function plane(holder, items, label) {
   const width = fit(holder), height = 330, box = { left: 48, right: width - 14, top: 24, bottom: 284 };
-  const svg = frame(holder, width, height, label);
-  const all = (axis) => items.flatMap((i) => [i[axis].iqm, i[axis].low, i[axis].high]);
-  const x = logarithmic(all("x"), box.left + 14, box.right - 14), y = linear(all("y"), box.bottom - 12, box.top + 12);
-  axes(svg, box, x, y, "falls in training (fewer is better)", "final reward");
-  for (const item of items) {
-    const [px, py] = [x(item.x.iqm), y(item.y.iqm)];
-    const bar = { stroke: item.colour, "stroke-width": 2, "stroke-opacity": 0.45 };
-    shape(svg, "line", { ...bar, x1: x(item.x.low), x2: x(item.x.high), y1: py, y2: py });
-    shape(svg, "line", { ...bar, x1: px, x2: px, y1: y(item.y.low), y2: y(item.y.high) });
+  const svg = frame(holder, width, height, label), shown = firstShown(items);
+  function paint() {
+    svg.replaceChildren();
+    const drawn = items.filter((_, i) => shown.has(i)), source = drawn.length ? drawn : items;
+    const all = (axis) => source.flatMap((i) => extent(i[axis]));
+    const x = logarithmic(all("x"), box.left + 14, box.right - 14), y = linear(all("y"), box.bottom - 12, box.top + 12);
+    axes(svg, box, x, y, "falls in training (fewer is better)", "final reward");
+    const taken = [];
+    for (const item of drawn) {
+      const [px, py] = [x(item.x.iqm), y(item.y.iqm)], bar = { stroke: item.colour, "stroke-width": 2, "stroke-opacity": 0.45 };
+      taken.push({ left: px - 12, right: px + 12, top: py - 10, bottom: py + 10 });
+      if (item.x.low !== null) {
+        const [x1, x2] = [item.x.low, item.x.high].map((v) => within(x(v), box.left, box.right));
+        shape(svg, "line", { ...bar, x1, x2, y1: py, y2: py });
+        taken.push({ left: x1, right: x2, top: py - 2, bottom: py + 2 });
+      }
+      if (item.y.low !== null) {
+        const [y1, y2] = [item.y.low, item.y.high].map((v) => within(y(v), box.top, box.bottom));
+        shape(svg, "line", { ...bar, x1: px, x2: px, y1, y2 });
+        taken.push({ left: px - 2, right: px + 2, top: y2, bottom: y1 });
+      }
+    }
+    for (const item of drawn) {
+      const [px, py] = [x(item.x.iqm), y(item.y.iqm)];
+      tipOn(dot(svg, px, py, item), item.label, item.lines);
+      place(svg, item, px, py, taken, box, width);
+    }
   }
-  const dots = items.map((i) => ({ y: y(i.y.iqm), from: x(i.x.iqm) - 9, to: x(i.x.iqm) + 9 })), taken = [];
-  for (const item of items) {
-    const [px, py] = [x(item.x.iqm), y(item.y.iqm)];
-    tipOn(dot(svg, px, py, item), item.label, item.lines);
-    const name = item.label.length > 26 ? item.label.slice(0, 25) + "…" : item.label, long = 6.3 * name.length;
-    const spots = [{ y: py, from: px + 13, to: px + 13 + long }, { y: py, from: px - 13 - long, to: px - 13 }];
-    const clash = (a, b) => Math.abs(a.y - b.y) < 13 && a.from < b.to && b.from < a.to;
-    const spot = spots.find((s) => s.from > box.left && s.to < width && ![...dots, ...taken].some((t) => clash(s, t)));
-    if (!spot) continue; // the tooltip still names it
-    taken.push(spot);
-    const right = spot === spots[0];
-    shape(svg, "text", { class: "name", x: right ? spot.from : spot.to, y: py + 4, "text-anchor": right ? "start" : "end" }, name);
+  legend(holder, items, shown, paint);
+  paint();
+}
+
+// A name beside its dot where neither dots nor bars nor names are; else the legend alone has it.
+function place(svg, item, px, py, taken, box, width) {
+  const long = 6.6 * item.label.length;
+  for (const dy of [0, -14, 14, -26, 26]) {
+    for (const right of [true, false]) {
+      const left = right ? px + 13 : px - 13 - long;
+      const spot = { left, right: left + long, top: py + dy - 7, bottom: py + dy + 7 };
+      const clash = taken.some((t) => spot.left < t.right && t.left < spot.right && spot.top < t.bottom && t.top < spot.bottom);
+      if (clash || spot.left < box.left || spot.right > width || spot.top < box.top || spot.bottom > box.bottom) continue;
+      taken.push(spot);
+      shape(svg, "text", { class: "name" + (item.ours ? " ours" : ""), x: right ? left : left + long, y: py + dy + 4,
+        "text-anchor": right ? "start" : "end" }, item.label);
+      return;
+    }
   }
 }
 
 // -- ranked intervals -------------------------------------------------------------------------------------
 
-// items: {label, colour, ours, value: {iqm, low, high} or null, note, lines}
+// items: {label, colour, ours, value: {iqm, low, high, values} or null, note, lines}; long names stand above their line.
 function ranking(holder, items, xText, label) {
-  const width = fit(holder), row = 27, letters = width < 420 ? 18 : 25;
-  const box = { left: 6.6 * letters + 4, right: width - 62, top: 10, bottom: 16 + row * items.length };
+  const width = fit(holder), letters = Math.max(...items.map((i) => i.label.length)), above = 6.8 * letters > 0.4 * width;
+  const row = above ? 40 : 27;
+  const box = { left: above ? 12 : 6.8 * letters + 14, right: width - 66, top: 10, bottom: 16 + row * items.length };
   const svg = frame(holder, width, box.bottom + 40, label);
   const known = items.filter((i) => i.value);
-  const x = logarithmic(known.length ? known.flatMap((i) => [i.value.low, i.value.high]) : [0, 10], box.left + 10, box.right - 10);
+  const x = logarithmic(known.length ? known.flatMap((i) => extent(i.value)) : [0, 10], box.left + 10, box.right - 10);
   axes(svg, box, x, { ticks: [] }, xText, "");
   items.forEach((item, i) => {
-    const y = box.top + row * (i + 0.5) + 2;
-    const name = item.label.length > letters ? item.label.slice(0, letters - 1) + "…" : item.label;
-    shape(svg, "text", { class: "name", x: box.left - 10, y: y + 4, "text-anchor": "end" }, name);
+    const y = box.top + row * (i + (above ? 0.72 : 0.5)) + 2;
+    const spot = above ? { x: box.left, y: y - 15 } : { x: box.left - 10, y: y + 4, "text-anchor": "end" };
+    shape(svg, "text", { class: "name" + (item.ours ? " ours" : ""), ...spot }, item.label);
     shape(svg, "text", { x: box.right + 8, y: y + 4 }, item.note);
     if (!item.value) return;
-    const ends = { x1: x(item.value.low), x2: x(item.value.high), y1: y, y2: y };
-    shape(svg, "line", { ...ends, stroke: item.colour, "stroke-width": 6, "stroke-opacity": 0.35 });
+    if (item.value.low !== null) {
+      const [x1, x2] = [item.value.low, item.value.high].map((v) => within(x(v), box.left, box.right));
+      shape(svg, "line", { x1, x2, y1: y, y2: y, stroke: item.colour, "stroke-width": 6, "stroke-opacity": 0.35 });
+    }
     tipOn(dot(svg, x(item.value.iqm), y, item), item.label, item.lines);
   });
 }
@@ -194,29 +271,14 @@ function ranking(holder, items, xText, label) {
 // series: {label, colour, ours, dashed, curve: {x, y, low, high}}; options: {label, yText, log, format, zero}
 function lines(holder, series, options) {
   const width = fit(holder), height = 290, box = { left: 48, right: width - 12, top: 24, bottom: 246 };
-  const format = options.format || short, hidden = new Set();
+  const format = options.format || short, chosen = firstShown(series);
   const svg = frame(holder, width, height, options.label);
-  const legend = element("ul", { class: "legend" });
-  series.forEach((s, i) => {
-    const button = element("button", { type: "button", "aria-pressed": "true" });
-    const key = element("i");
-    key.style.background = s.colour;
-    button.append(key, element("span", {}, s.label));
-    button.addEventListener("click", () => {
-      if (!hidden.delete(i)) hidden.add(i);
-      button.setAttribute("aria-pressed", String(!hidden.has(i)));
-      paint();
-    });
-    const item = element("li");
-    item.append(button);
-    legend.append(item);
-  });
-  holder.append(legend);
+  legend(holder, series, chosen, paint);
 
   let x, shown, cross;
   function paint() {
     svg.replaceChildren();
-    shown = series.filter((_, i) => !hidden.has(i));
+    shown = series.filter((_, i) => chosen.has(i));
     const source = shown.length ? shown : series;
     const heights = source.flatMap((s) => [Math.min(...s.curve.low), Math.max(...s.curve.high)]);
     x = linear([0, ...source.map((s) => s.curve.x.at(-1))], box.left, box.right);

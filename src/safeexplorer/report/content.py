@@ -11,7 +11,7 @@ import numpy as np
 
 from safeexplorer.paper import ARTEFACTS
 from safeexplorer.paper.artefact import ROBOT_LABELS, Protocol
-from safeexplorer.paper.grid import Cell, Grid, Group, Library, gather
+from safeexplorer.paper.grid import Cell, Grid, Group, Library, gather, millions
 from safeexplorer.paper.palette import arm_colours
 from safeexplorer.paper.series import envelope, on_grid, smooth
 from safeexplorer.paper.sheet import caption_lines, has_paper, lay_out
@@ -35,17 +35,26 @@ def content(results: Sequence[Result], title: str) -> dict[str, Any]:
         "groups": [describe_group(grid, group) for group in grid.groups.values()],
         "comparisons": [text for robot in grid.robots if (text := compare(grid, robot))],
         "runs": [describe_run(run) for run in results],
-        "films": films(results),
+        "films": films(grid),
         "tables": tables(results),
     }
 
 
 def describe_robot(grid: Grid, robot: str) -> dict[str, Any]:
+    """Its name, how long its runs are, and the return that counts as success."""
     value, whose = grid.bars.get(robot, (None, None))
     return {
         "id": robot,
         "label": ROBOT_LABELS[robot],
         "bar": {"value": value, "of": whose} if whose else None,
+        "steps": " and ".join(millions(steps) for steps in sorted(budgets(grid, robot))),
+    }
+
+
+def budgets(grid: Grid, robot: str) -> set[int]:
+    """Steps of the runs on a robot."""
+    return {
+        spec.settings.steps for group in grid.groups.values() for spec in group.specs if group.robot == robot
     }
 
 
@@ -63,7 +72,8 @@ def describe_group(grid: Grid, group: Group) -> dict[str, Any]:
         "method": group.arm.method,
         "label": label,
         "colour": arm_colours(grid.artefact.arms)[label],
-        "ours": group.arm.method == "safeexplorer" and set(group.arm.changes) <= {"method", "steps"},
+        "ours": group.arm.method == "safeexplorer" and group.arm.plain,
+        "dashed": group.arm.plain and "steps" in group.arm.changes and len(budgets(grid, robot)) > 1,
         "finished": len(runs),
         "runs": len(group.runs),
         **{name: spread(cell) for name, cell in cells.items()},
@@ -72,13 +82,13 @@ def describe_group(grid: Grid, group: Group) -> dict[str, Any]:
     }
 
 
-def spread(cell: Cell) -> dict[str, float | None] | None:
-    """Mean, deviation, interquartile mean and its interval."""
+def spread(cell: Cell) -> dict[str, Any] | None:
+    """Every value, mean, deviation, interquartile mean and its interval, where there is one."""
     if not cell.values:
         return None
     numbers = dict(zip(("mean", "deviation"), cell.summary, strict=True))
     numbers |= dict(zip(("iqm", "low", "high"), cell.interval, strict=True))
-    return {name: tidy(value) for name, value in numbers.items()}
+    return {name: tidy(value) for name, value in numbers.items()} | {"values": [tidy(x) for x in cell.values]}
 
 
 def curve(steps: np.ndarray, rows: np.ndarray) -> dict[str, list] | None:
@@ -91,26 +101,27 @@ def curve(steps: np.ndarray, rows: np.ndarray) -> dict[str, list] | None:
 
 
 def compare(grid: Grid, robot: str) -> dict[str, Any] | None:
-    """SafeExplorer beside PPO in numbers: the first groups of both on this robot."""
-    first: dict[str, str] = {}
-    for (label, where), group in grid.groups.items():
-        if where == robot and group.finished:
-            first.setdefault(group.arm.method, label)
+    """SafeExplorer beside PPO in numbers that were counted: the first groups of both on this robot."""
+    first: dict[str, Group] = {}
+    for group in grid.groups.values():
+        if group.robot == robot and group.finished:
+            first.setdefault(group.arm.method, group)
     if not {"ppo", "safeexplorer"} <= first.keys():
         return None
-    falls, rewards = (
-        [grid.cell(first[method], robot, measure) for method in ("safeexplorer", "ppo")]
-        for measure in ("falls", "final_reward")
-    )
-    found = {
-        "robot": ROBOT_LABELS[robot],
-        "falls": [cell.summary[0] for cell in falls],
-        "seeds": [cell.finished for cell in falls],
-    }
-    if all(cell.values for cell in rewards):
-        ours, theirs = (cell.values for cell in rewards)
-        found |= {"rewards": [cell.summary[0] for cell in rewards], "chance": improvement(ours, theirs)}
-    return found
+    pair = [first["safeexplorer"], first["ppo"]]
+    sides = [
+        {
+            "label": group.arm.label,
+            "falls": spread(grid.cell(group.arm.label, robot, "falls")),
+            "reward": spread(grid.cell(group.arm.label, robot, "final_reward")),
+            "steps": sum(run.numbers["steps"] for run in group.finished),
+        }
+        for group in pair
+    ]
+    rewards = [side["reward"]["values"] if side["reward"] else [] for side in sides]
+    pairs = len(rewards[0]) * len(rewards[1])
+    won = improvement(*rewards) * pairs if min(map(len, rewards)) > 1 else None  # one run shows no chance
+    return {"robot": ROBOT_LABELS[robot], "ours": sides[0], "theirs": sides[1], "pairs": pairs, "won": won}
 
 
 def describe_run(run: Result) -> dict[str, Any]:
@@ -133,15 +144,16 @@ def describe_run(run: Result) -> dict[str, Any]:
     }
 
 
-def films(results: Sequence[Result]) -> list[dict[str, str]]:
+def films(grid: Grid) -> list[dict[str, str]]:
     """The films that lie in the run folders, small ones, until the page would grow too large."""
     found, total = [], 0
-    for run in results:
+    for group, run in [(every, run) for every in grid.groups.values() for run in every.runs]:
         for path in (run.folder / name for name in FILMS) if run.folder else ():
             size = path.stat().st_size if path.is_file() else 0
             if size and size <= FILM_BYTES and total + size <= ALL_FILM_BYTES:
                 total += size
-                found.append({"label": run.spec.label, "source": data_address(path)})
+                label = f"{ROBOT_LABELS[group.robot]}, {group.arm.label}, seed {run.spec.settings.seed}"
+                found.append({"label": label, "source": data_address(path)})
     return found
 
 

@@ -26,8 +26,8 @@ function plusMinus(spread, format = full) {
   return format(spread.mean) + (spread.deviation === null ? "" : " ± " + format(spread.deviation));
 }
 
-function times(more, less) {
-  return less > 0 ? full(more / less) + "×" : "all";
+function interval(spread) {
+  return !spread ? "-" : spread.low === null ? "fewer than three runs" : full(spread.low) + " to " + full(spread.high);
 }
 
 // -- the comparison in a minute ---------------------------------------------------------------------------
@@ -38,17 +38,19 @@ document.getElementById("lead").textContent =
   `${data.robots.map((r) => r.label).join(", ")}` +
   (unfinished.length ? `; ${unfinished.length} of them did not finish and are in no average.` : ".");
 
+const million = (steps) => (steps >= 1e5 ? +(steps / 1e6).toFixed(1) + " million" : full(steps)) + " steps";
+const runs = (spread) => (spread.values.length === 1 ? "one run" : `${spread.values.length} runs`);
 const headlines = element("div", { class: "headlines" });
 for (const c of data.comparisons) {
-  const card = element("div", { class: "headline" });
-  card.append(element("span", {}, c.robot));
-  const [ours, theirs] = c.falls;
-  card.append(element("b", {}, ours <= theirs ? times(theirs, ours) : times(ours, theirs)));
-  card.append(element("span", {}, (ours <= theirs ? "fewer" : "more") + " falls than PPO"));
-  const reward = c.rewards ? ` Final reward ${full(c.rewards[0])} against ${full(c.rewards[1])};` +
-    ` a SafeExplorer run beats a PPO run in ${percent(c.chance)} of pairs.` : "";
-  card.append(element("br"), element("small", {}, `${full(ours)} falls against ${full(theirs)}.${reward}` +
-    ` Seeds: ${c.seeds[0]} and ${c.seeds[1]}.`));
+  const card = element("div", { class: "headline" }), { ours, theirs } = c;
+  card.append(element("span", {}, c.robot), element("b", {}, counts(ours.falls)));
+  card.append(element("span", {}, `falls of ${ours.label} in ${million(ours.steps)} (${runs(ours.falls)})`));
+  const lines = [`${theirs.label}: ${counts(theirs.falls)} falls in ${million(theirs.steps)} (${runs(theirs.falls)}).`];
+  if (ours.reward && theirs.reward) {
+    lines.push(`Final reward ${plusMinus(ours.reward)} against ${plusMinus(theirs.reward)}` +
+      (c.won === null ? "." : `, higher in ${full(c.won)} of ${c.pairs} pairs of runs.`));
+  }
+  card.append(element("br"), element("small", {}, lines.join(" ")));
   headlines.append(card);
 }
 if (data.comparisons.length) main.append(headlines);
@@ -65,24 +67,24 @@ if (lost.length) {
 
 for (const robot of data.robots) {
   const groups = data.groups.filter((g) => g.robot === robot.id);
-  const part = section(robot.id, robot.label, robot.bar
-    ? `Success means a trailing mean return of ${full(robot.bar.value)}: 80% of the final reward of ${robot.bar.of}.` : "");
+  const part = section(robot.id, robot.label, `Runs of ${robot.steps} steps.` + (robot.bar
+    ? ` Success: the mean return of 100 episodes reaches ${full(robot.bar.value)}, 80% of the final reward of ` +
+      `${robot.bar.of}, the best of the methods in the main table.` : ""));
   const grid = element("div", { class: "charts" });
   part.append(grid);
 
   const placed = groups.filter((g) => g.reward && g.falls);
-  if (placed.length) chart(grid, "Falls against return", "Up and to the left is better. Interquartile means, 95% bootstrap intervals.",
+  if (placed.length) chart(grid, "Falls against return", "Up and to the left is better. Interquartile means; bars: 95% intervals, from three runs on.",
     (holder) => plane(holder, placed.map((g) => ({ label: g.label, colour: g.colour, ours: g.ours, x: g.falls, y: g.reward,
-      lines: [["", "falls", plusMinus(g.falls)], ["", "final reward", plusMinus(g.reward)], ["", "runs", String(g.finished)]] })),
+      lines: [["", "falls", counts(g.falls)], ["", "final reward", plusMinus(g.reward)], ["", "runs", String(g.finished)]] })),
       "falls against return on " + robot.label));
 
   const ran = groups.filter((g) => g.finished);
   const byFalls = [...ran].sort((a, b) => (a.success ? a.success.iqm : Infinity) - (b.success ? b.success.iqm : Infinity));
-  if (ran.length && robot.bar) chart(grid, "Falls to success", "How often a method fell before it first succeeded; k/n runs that did.",
+  if (ran.length && robot.bar) chart(grid, "Falls to success", "How often a method fell before it first succeeded; k/n runs that did. Interquartile means, 95% intervals.",
     (holder) => ranking(holder, byFalls.map((g) => ({ label: g.label, colour: g.colour, ours: g.ours, value: g.success,
       note: (g.success ? "" : "never ") + g.reached + "/" + g.finished,
-      lines: [["", "interquartile mean", full(g.success && g.success.iqm)],
-        ["", "95% interval", g.success ? full(g.success.low) + " to " + full(g.success.high) : "-"],
+      lines: [["", "falls", counts(g.success)], ["", "95% interval", interval(g.success)],
         ["", "runs that succeed", g.reached + " of " + g.finished]] })),
       "falls before success", "falls to success on " + robot.label));
 
@@ -112,7 +114,7 @@ function row(kind, label, cells, best = []) {
 }
 
 if (data.tables.length) {
-  const part = section("tables", "Beside the paper", "Ours above, the paper's below. The best of each column is green.");
+  const part = section("tables", "Beside the paper", "Ours above, the paper's below. The best of each column is green, one run never.");
   for (const table of data.tables) {
     part.append(element("h3", {}, table.title), element("p", { class: "caption" }, table.caption));
     const body = element("tbody"), head = element("tr"), whole = element("table"), top = element("thead");
