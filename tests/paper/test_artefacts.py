@@ -10,6 +10,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from rich.console import Console
 from synthetic import write_campaign, write_run
 
 from safeexplorer.cli import main
@@ -20,7 +21,7 @@ from safeexplorer.paper.grid import Library, gather
 from safeexplorer.paper.measures import MEASURES
 from safeexplorer.paper.pages import fill_page
 from safeexplorer.paper.palette import COLOURS, arm_colours
-from safeexplorer.paper.sheet import FORMATS, escape_latex, lay_out
+from safeexplorer.paper.sheet import FORMATS, escape_latex, lay_out, terminal
 from safeexplorer.runs.results import load_results
 from safeexplorer.runs.settings import Settings
 from safeexplorer.runs.summary import enough_recovery
@@ -260,3 +261,26 @@ def test_the_page_of_results_says_what_the_committed_files_say(tmp_path):
     page.write_text((ROOT / "docs" / "results.md").read_text())
     assert main(["render", "--into", str(page), "--runs", str(ROOT / "results")]) == 0
     assert page.read_text() == (ROOT / "docs" / "results.md").read_text()
+
+
+@pytest.mark.parametrize("width", [80, 200])
+@pytest.mark.parametrize(
+    "name", ["main-results", "objective-gap", "operational-recovery", "headline", "is-variance"]
+)
+def test_tables_fit_the_terminal_and_no_cell_is_broken(name, width, library, protocol, capsys):
+    page = sheet(name, library, protocol)
+    Console(width=width).print(*terminal(page, width))
+    out = capsys.readouterr().out
+    assert max(map(len, out.splitlines())) <= width
+    for i in range(len(page.rows)):
+        for text in (*page.ours(i), *(page.theirs(i))):
+            assert text in out
+
+
+def test_the_hint_repeats_what_was_asked_for(tmp_path, capsys, monkeypatch):
+    monkeypatch.setattr("safeexplorer.commands.paper.run_jobs", lambda *_: [])
+    words = ["--seeds", "2", "--robot", "half_cheetah", "--smoke"]
+    assert main(["reproduce", "curves", *words, "--runs", str(tmp_path)]) == 0
+    hint = capsys.readouterr().err.splitlines()[-1]
+    asked = f"safeexplorer render curves --robot half_cheetah --seeds 2 --smoke --runs {tmp_path}"
+    assert hint == f"Look at it with: {asked}"

@@ -6,6 +6,7 @@ import argparse
 import os
 from pathlib import Path
 
+from rich.box import SIMPLE_HEAD
 from rich.console import Console
 from rich.table import Table
 
@@ -133,10 +134,11 @@ def paper_command(args: argparse.Namespace) -> int:
     """List every artefact: what it shows, how many of its runs are done, how much work is left."""
     robots = tuple(args.robot) if args.robot else None
     rows, everything = work_left(ARTEFACTS.values(), library_from(args), protocol_from(args), robots)
-    table = Table("name", "kind", "what it shows", "runs done", "core-hours left")
+    table = Table("name", "what it shows", "runs done", "core-hours\nleft", box=SIMPLE_HEAD, pad_edge=False)
+    table.columns[0].no_wrap = True
     for row in rows:
         hours = f"{row['core_hours_left']:,.1f}"
-        table.add_row(row["name"], row["kind"], row["title"], f"{row['done']} of {row['runs']}", hours)
+        table.add_row(row["name"], f"{row['kind']}: {row['title']}", f"{row['done']} of {row['runs']}", hours)
     text = (
         f"All together, shared runs counted once: {everything['runs_left']} runs and "
         f"{everything['core_hours_left']:,.1f} core-hours left. Start with: safeexplorer reproduce NAME"
@@ -170,11 +172,7 @@ def replay_missing(keys: set[str], jobs: list[Job]) -> None:
 def say_how_it_went(jobs: list[Job], failed: list[Job], args: argparse.Namespace) -> int:
     tell(f"{len(jobs) - len(failed)} of {len(jobs)} runs are done, in {args.runs}")
     tell(*(f"  failed: {job.spec.label}: {job.error}" for job in failed))
-    console.print(
-        f"Look at it with: safeexplorer render {' '.join(args.names)}{same_flags(args)} --runs {args.runs}",
-        highlight=False,
-        soft_wrap=True,
-    )
+    tell(f"Look at it with: safeexplorer render {' '.join(args.names)}{same_flags(args)} --runs {args.runs}")
     return 1 if failed else 0
 
 
@@ -209,7 +207,7 @@ def render_command(args: argparse.Namespace) -> int:
             print(FORMATS[args.format](sheet), end="")
             continue
         console = Console()
-        console.print(terminal(sheet))
+        console.print(*terminal(sheet, console.width))
         for note in sheet.grid.notes():
             console.print(f"  {note}", highlight=False, markup=False, style="dim")
     return 0

@@ -208,21 +208,45 @@ def as_json(sheet: Sheet) -> str:
     return json.dumps(facts | {"notes": sheet.grid.notes(), "cells": records(sheet)}, indent=1) + "\n"
 
 
-def terminal(sheet: Sheet) -> Table:
-    """For rich."""
-    table = Table(title=sheet.grid.artefact.title, caption="\n".join(caption_lines(sheet)), title_justify="left",
-                  caption_justify="left")  # fmt: skip
-    table.add_column("")
-    for heading in sheet.headings:
-        table.add_column(Text(heading), justify="right")
+def terminal(sheet: Sheet, width: int) -> list[Table]:
+    """For rich: one table, or as many as it takes to keep each within `width` letters."""
+    parts = split_columns(sheet, width)
+    tables = [part_table(sheet, part) for part in parts]
+    tables[0].title, tables[-1].caption = sheet.grid.artefact.title, "\n".join(caption_lines(sheet))
+    return tables
+
+
+def split_columns(sheet: Sheet, width: int) -> list[list[int]]:
+    """Columns side by side as far as they fit; those of one robot or one arm stay together."""
+    left = width - max(len(label) for label, _ in sheet.rows) - 4
+    units: dict[str, list[int]] = {}
+    for j, (arm, robot, measure) in enumerate(sheet.columns):
+        units.setdefault(arm or robot or measure, []).append(j)
+    parts: list[list[int]] = [[]]
+    for unit in units.values():
+        if parts[-1] and sum(column_width(sheet, j) + 3 for j in parts[-1] + unit) > left:
+            parts.append([])
+        parts[-1] += unit
+    return parts
+
+
+def column_width(sheet: Sheet, column: int) -> int:
+    """Of its cells and of the words of its heading."""
+    cells = [text[column] for i in range(len(sheet.rows)) for text in (sheet.ours(i), sheet.theirs(i))]
+    return max(map(len, [*cells, *sheet.headings[column].split()]))
+
+
+def part_table(sheet: Sheet, part: list[int]) -> Table:
+    table = Table(title_justify="left", caption_justify="left")
+    table.add_column("", no_wrap=True)
+    for j in part:
+        table.add_column(Text(sheet.headings[j]), justify="right", width=column_width(sheet, j))
     for i, (label, _) in enumerate(sheet.rows):
-        cells = [Text(t, "bold green" if (i, j) in sheet.best else "") for j, t in enumerate(sheet.ours(i))]
-        paper = has_paper(sheet, i)
+        ours, theirs, paper = sheet.ours(i), sheet.theirs(i), has_paper(sheet, i)
+        cells = [Text(ours[j], "bold green" if (i, j) in sheet.best else "") for j in part]
         table.add_row(Text(label), *cells, end_section=not paper)
         if paper:
-            table.add_row(
-                Text("  paper", "dim"), *(Text(t, "dim") for t in sheet.theirs(i)), end_section=True
-            )
+            table.add_row(Text("  paper", "dim"), *(Text(theirs[j], "dim") for j in part), end_section=True)
     return table
 
 
