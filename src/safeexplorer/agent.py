@@ -11,16 +11,23 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-import gymnasium
 import numpy as np
-from gymnasium.spaces import Box, Discrete
+from gymnasium import spaces
 
 from safeexplorer.acting.collector import Collector
 from safeexplorer.acting.evaluation import Evaluation, evaluate
 from safeexplorer.acting.interventions import LAST, Intervention, NoIntervention, SafeRegion
 from safeexplorer.acting.mixed import MixedPolicy
 from safeexplorer.acting.policy import draw_noise, propose
-from safeexplorer.adapters.environments import in_space, sizes_of
+from safeexplorer.adapters.spaces import (
+    describe_space,
+    flat_action_space,
+    flat_observation_space,
+    in_space,
+    is_row,
+    sizes_of,
+    space_of,
+)
 from safeexplorer.audit import Audit, audit_collector
 from safeexplorer.export.onnx import export_onnx
 from safeexplorer.files.checkpoint import flatten, under, unflatten_like
@@ -88,8 +95,9 @@ class SafeExplorer:
         self.settings = replace(self.settings, num_envs=self.world.env.num_envs)
         complete = self.settings.resolved()
         check_fit(complete, self.world)
-        self.observation_space = self.world.env.single_observation_space
-        self.action_space = self.world.env.single_action_space
+        env = self.world.env
+        self.observation_space = getattr(env, "raw_observation_space", env.single_observation_space)
+        self.action_space = getattr(env, "raw_action_space", env.single_action_space)
         self.learner = make_learner(complete, initial_generator(seed), self.world.sizes)
         self._begin()
 
@@ -160,8 +168,10 @@ class SafeExplorer:
         deterministic: bool = False,
     ) -> tuple[np.ndarray, Any]:
         """The policy's action within the bounds, for one observation [n] or many [k, n]; `state` passes through."""
+        if not is_row(self.observation_space) and self.observation_space.contains(observation):
+            observation = spaces.flatten(self.observation_space, observation)
         observation = np.asarray(observation, np.float32)
-        size = self.observation_space.shape[0]
+        size = flat_observation_space(self.observation_space).shape[0]
         if observation.shape[-1:] != (size,) or observation.ndim > 2:
             raise ValueError(f"observation has shape {observation.shape}; allowed: ({size},) or (k, {size})")
         if not np.isfinite(observation).all():
@@ -216,7 +226,7 @@ class SafeExplorer:
             "format": FORMAT,
             "settings": self.settings.as_dict(),
             "num_timesteps": self.num_timesteps,
-            "spaces": [describe(self.observation_space), describe(self.action_space)],
+            "spaces": [describe_space(self.observation_space), describe_space(self.action_space)],
         }
         text = np.frombuffer(json.dumps(facts).encode(), np.uint8)
         with replacing(path) as file:
@@ -227,7 +237,9 @@ class SafeExplorer:
         """The policy as an ONNX file, compared with `predict` first; with a radius also the gate (docs/deploy.md)."""
         facts = {"method": self.settings.method, "seed": self.settings.seed, "steps": self.num_timesteps}
         metadata = {name: str(fact) for name, fact in facts.items()}
-        return export_onnx(path, self.learner.params, self.action_space, region=radius, metadata=metadata)
+        return export_onnx(
+            path, self.learner.params, flat_action_space(self.action_space), region=radius, metadata=metadata
+        )
 
     @classmethod
     def load(cls, path: str | os.PathLike, env: Any = None, **arguments: Any) -> SafeExplorer:
@@ -255,7 +267,7 @@ class SafeExplorer:
             brought = ("robot", "recovery", "intervention")  # by the caller, again
             own = {name: value for name, value in stored.items() if name not in brought}
             agent = cls(env, **own | arguments)
-            if [agent.observation_space, agent.action_space] != spaces:
+            if [space_of(describe_space(s)) for s in (agent.observation_space, agent.action_space)] != spaces:
                 raise ValueError(f"{path} was trained on other spaces: {spaces[0]} and {spaces[1]}")
         state = unflatten_like(agent.learner.get_state(), under("learner/", arrays))
         agent.learner.set_state(state)
@@ -269,19 +281,3 @@ class SafeExplorer:
 def with_suffix(path: str | os.PathLike) -> Path:
     path = Path(path)
     return path if path.suffix == ".npz" else path.with_name(path.name + ".npz")
-
-
-def describe(space: gymnasium.Space) -> dict[str, Any]:
-    """A space as plain values."""
-    if isinstance(space, Discrete):
-        return {"kind": "discrete", "n": int(space.n), "start": int(space.start)}
-    bounds = {"low": [repr(float(x)) for x in space.low], "high": [repr(float(x)) for x in space.high]}
-    return {"kind": "box", "dtype": space.dtype.str, **bounds}
-
-
-def space_of(values: dict[str, Any]) -> gymnasium.Space:
-    """Back from `describe`."""
-    if values["kind"] == "discrete":
-        return Discrete(values["n"], start=values["start"])
-    low, high = (np.array([float(x) for x in values[side]], values["dtype"]) for side in ("low", "high"))
-    return Box(low, high, dtype=np.dtype(values["dtype"]).type)

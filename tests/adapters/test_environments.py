@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-from gymnasium.spaces import Box, Dict
 from gymnasium.vector import AutoresetMode, SyncVectorEnv
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -13,7 +12,7 @@ from toys import Choice, Drift, Stepper, far, pull_back
 from safeexplorer.acting.collector import Collector
 from safeexplorer.acting.interventions import SafeRegion
 from safeexplorer.acting.trajectory import Rollout
-from safeexplorer.adapters.environments import Environments, sizes_of, vectorise
+from safeexplorer.adapters.environments import Environments, vectorise
 from safeexplorer.learning.networks import init_actor_critic
 from safeexplorer.learning.segments import find_segments
 from safeexplorer.recovery import CheckedRecovery, Interface
@@ -140,12 +139,6 @@ def test_choices_are_sent_with_the_offset_of_their_space():
         env.step(np.array([[choice]], np.float32))
     assert sent == [5, 6, 7]
     assert env.sizes == (2, 1, 3)
-
-
-def test_a_dict_observation_is_refused_with_what_to_wrap():
-    space = Dict({"x": Box(-1, 1, (2,))})
-    with pytest.raises(ValueError, match="FlattenObservation"):
-        sizes_of(space, Box(-1, 1, (1,)))
 
 
 @pytest.mark.parametrize("bad", [3, [], object()])

@@ -14,11 +14,18 @@ from typing import Any
 
 import gymnasium
 import numpy as np
-from gymnasium.spaces import Box, Discrete
+from gymnasium.spaces import Discrete, flatten
 from gymnasium.vector import AsyncVectorEnv, AutoresetMode, SyncVectorEnv, VectorEnv, VectorWrapper
 
-from safeexplorer.acting.policy import Sizes
 from safeexplorer.adapters.episode_memory import EpisodeMemory
+from safeexplorer.adapters.spaces import (
+    flat_action_space,
+    flat_observation_space,
+    flat_rows,
+    from_space,
+    in_space,
+    sizes_of,
+)
 from safeexplorer.adapters.stable_baselines import StableBaselinesEnv
 from safeexplorer.adapters.takeovers import Takeover, speaks, takeover_of
 
@@ -45,28 +52,21 @@ def vectorise(env: Any, num_envs: int) -> VectorEnv:
     return SyncVectorEnv(factories, autoreset_mode=AutoresetMode.DISABLED)
 
 
-def sizes_of(observation_space: gymnasium.Space, action_space: gymnasium.Space) -> Sizes:
-    """What the policy reads and writes; spaces that it cannot are refused with what to do about them."""
-    if not isinstance(observation_space, Box) or len(observation_space.shape) != 1:
-        raise ValueError(
-            f"the observation space is {observation_space}; allowed: a Box with one axis. "
-            "Wrap the environment, for example in gymnasium.wrappers.FlattenObservation"
-        )
-    if isinstance(action_space, Discrete):
-        return Sizes(observation_space.shape[0], 1, int(action_space.n))
-    if not isinstance(action_space, Box) or len(action_space.shape) != 1:
-        raise ValueError(
-            f"the action space is {action_space}; allowed: a Box with one axis or Discrete. "
-            "Wrap the environment, for example in gymnasium.wrappers.TransformAction"
-        )
-    return Sizes(observation_space.shape[0], action_space.shape[0])
+def more_rows(observation: np.ndarray) -> np.ndarray:
+    """The observations [E, n] again and again, in a number of rows that is neither E nor n."""
+    count = next(k for k in range(len(observation) + 1, len(observation) + 3) if k != observation.shape[1])
+    return observation[np.arange(count) % len(observation)]
 
 
-def in_space(rows: np.ndarray, space: gymnasium.Space) -> np.ndarray:
-    """Rows of the policy's numbers [k, m] as actions of the space: within its bounds, or its own choices."""
-    if isinstance(space, Discrete):
-        return rows[:, 0].astype(np.int64) + space.start
-    return np.clip(rows, space.low, space.high).astype(space.dtype)
+def check_rows(name: str, function: Callable[[np.ndarray], Any], observation: np.ndarray) -> None:
+    """One answer per row, whatever the number of rows: a function along the wrong axis passes only where n = E."""
+    rows = more_rows(observation)
+    answer = np.asarray(function(rows))
+    if answer.shape != (len(rows),):
+        raise ValueError(
+            f"{name} gave the shape {answer.shape} for {len(rows)} observations of {rows.shape[1]} numbers; allowed: "
+            f"({len(rows)},), one per row. Index columns, as in observation[:, 1]"
+        )
 
 
 def name_of(source: Callable | str) -> str:
@@ -88,6 +88,12 @@ class Environments(VectorWrapper):
             modes = ", ".join(f"AutoresetMode.{known.name}" for known in AutoresetMode)
             raise ValueError(f"env.metadata['autoreset_mode'] is {mode!r}; allowed: {modes}")
         self.sizes = sizes_of(env.single_observation_space, env.single_action_space)
+        self.raw_observation_space, self.raw_action_space = (
+            env.single_observation_space,
+            env.single_action_space,
+        )
+        self.single_observation_space = flat_observation_space(self.raw_observation_space)
+        self.single_action_space = flat_action_space(self.raw_action_space)
         self.metadata = {**env.metadata, "autoreset_mode": AutoresetMode.SAME_STEP}
         self._same_step, self._distance = mode == AutoresetMode.SAME_STEP, distance
         if mode == AutoresetMode.NEXT_STEP and not isinstance(env.unwrapped, MASKED):
@@ -154,15 +160,19 @@ class Environments(VectorWrapper):
             raise ValueError(
                 f"actions must be numbers, got NaN for robots {np.flatnonzero(np.isnan(actions).any(1))}"
             )
-        return in_space(actions, self.single_action_space)
+        return in_space(actions, self.raw_action_space)
 
     def _checked(self, observation: Any) -> np.ndarray:
-        observation = np.array(observation, np.float64)  # a copy: some environments reuse their arrays
-        if observation.shape != self._observation.shape:
+        # a copy: some environments reuse their arrays
+        rows = flat_rows(observation, self.raw_observation_space, self.env.observation_space)
+        if rows.shape != self._observation.shape:
             raise ValueError(
-                f"the environment gave observations of shape {observation.shape}; "
-                f"allowed: {self._observation.shape}, a row per robot"
+                f"the environment gave observations of shape {np.shape(observation)}; "
+                f"allowed: {self.env.observation_space.shape}, one per robot"
             )
+        return self._finite(rows)
+
+    def _finite(self, observation: np.ndarray) -> np.ndarray:
         if not np.isfinite(observation).all():
             rows = np.flatnonzero(~np.isfinite(observation).all(1)).tolist()
             raise FloatingPointError(f"the environment gave observations that are not finite, robots {rows}")
@@ -184,13 +194,14 @@ class Environments(VectorWrapper):
             raise ValueError("the environment declares AutoresetMode.SAME_STEP but gave no info['final_obs']")
         last = observation.copy()
         for i in np.flatnonzero(ended):
-            final = np.asarray(info["final_obs"][i])
+            final = flatten(self.raw_observation_space, info["final_obs"][i])
             if final.shape != last[i].shape:
                 raise ValueError(
-                    f"the environment gave info['final_obs'][{i}] of shape {final.shape}; allowed: {last[i].shape}"
+                    f"the environment gave info['final_obs'][{i}] of shape {np.shape(info['final_obs'][i])}; "
+                    f"allowed: {self.raw_observation_space.shape}"
                 )
             last[i] = final
-        last = self._checked(last)
+        last = self._finite(last)
         final_info = info.get("final_info", {})
         news["distance"] = self._distance_at(observation, info)
         news.update(final_obs=last, _final_obs=ended, _final_info=ended)
@@ -224,6 +235,7 @@ class Environments(VectorWrapper):
         """
         source, nowhere = self._distance, np.full(self.num_envs, np.nan)
         if callable(source):
+            check_rows("distance", source, self._observation)
             return lambda observation, info: source(observation)
         if source is None or source in info:
             return lambda observation, info: info.get(source or "distance", nowhere)
@@ -277,7 +289,7 @@ class Environments(VectorWrapper):
         executed[flag] = self._as_rows(takeover)[flag]
 
     def _as_rows(self, takeover: Takeover) -> np.ndarray:
-        rows = takeover.action.reshape(self.num_envs, -1).astype(np.float32)
+        rows = from_space(takeover.action, self.raw_action_space).astype(np.float32)
         if isinstance(self.single_action_space, Discrete):
             rows -= self.single_action_space.start
         return rows

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import numpy as np
+from gymnasium.spaces import flatten
 from gymnasium.vector import SyncVectorEnv
 
 from safeexplorer.acting.streams import WORDS, generator_of, words_of
@@ -52,5 +53,5 @@ class EpisodeMemory:
             observation, _ = env.reset(seed=None if self.seed[i] < 0 else int(self.seed[i]))
             for action in self.actions[i]:
                 observation = env.step(action)[0]
-            last.append(np.asarray(observation, np.float64))
+            last.append(flatten(self.env.single_observation_space, observation).astype(np.float64))
         return np.stack(last)

@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+import os
+import sys
 from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
+import numpy as np
 from gymnasium.vector import VectorEnv
 
 from safeexplorer import robots
@@ -16,10 +19,12 @@ from safeexplorer.acting.interventions import (
     NoIntervention,
     ReportedTakeovers,
     SafeRegion,
+    Situation,
 )
 from safeexplorer.acting.policy import Sizes
 from safeexplorer.acting.schedules import linear, make_schedule
-from safeexplorer.adapters.environments import Environments, sizes_of, vectorise
+from safeexplorer.adapters.environments import Environments, more_rows, vectorise
+from safeexplorer.adapters.spaces import from_space, sizes_of
 from safeexplorer.learning.methods import CONSTRAINED, METHODS
 from safeexplorer.recovery import CheckedRecovery, as_recovery, interface_between, load_recovery
 from safeexplorer.robots import ROBOTS
@@ -113,6 +118,12 @@ def own_world(
     """An environment of the caller's own."""
     distance = getattr(intervention, "distance", None)
     vector = Environments(vectorise(env, settings.num_envs), distance)
+    if vector.single_observation_space is not vector.raw_observation_space:
+        print(
+            f"observations are flattened to rows of {vector.sizes.observation} numbers, in the order of "
+            f"gymnasium.spaces.flatten: {vector.raw_observation_space}",
+            file=sys.stderr,
+        )
     if settings.eval_every and eval_env is None and not isinstance(env, str):
         raise ValueError(f"eval_every is {settings.eval_every}; allowed without an eval_env: 0")
     if settings.eval_every:
@@ -133,8 +144,38 @@ def own_world(
     interface = interface_between(
         "the environment", vector.single_observation_space, vector.single_action_space
     )
-    checked = None if recovery is None else as_recovery(recovery, interface)
-    return World(vector, intervention, checked, eval_env)
+    checked = None if recovery is None else as_recovery(in_choices(recovery, vector), interface)
+    return World(vector, intervention, checked, eval_env, begin=probe)
+
+
+def in_choices(recovery: Any, env: Environments) -> Any:
+    """The recovery answers in the environment's own actions; here in the policy's, where they are others."""
+    space = env.raw_action_space
+    if space == env.single_action_space or isinstance(recovery, str | os.PathLike):
+        return recovery
+    ask = recovery
+    if hasattr(recovery, "predict"):
+
+        def ask(observation: np.ndarray) -> np.ndarray:
+            return recovery.predict(np.array(observation), deterministic=True)[0]
+
+    return lambda observation: from_space(ask(observation), space)
+
+
+def probe(run: Any) -> None:
+    """Ask everyone once about another number of robots: what looks along the wrong axis is found before training."""
+    rows = more_rows(run.collector.observation)
+    count = len(rows)
+    situation = Situation(rows, np.zeros(count), np.zeros(count, np.int64))
+    answer = np.asarray(run.intervention.takes_over(situation, 0.0))
+    if answer.shape != (count,):
+        raise ValueError(
+            f"takes_over gave the shape {answer.shape} for {count} robots; allowed: ({count},), one per robot"
+        )
+    if run.recovery is not None:
+        memory = run.recovery.get_state()
+        run.recovery.act(rows)
+        run.recovery.set_state(memory)
 
 
 def check_fit(settings: Settings, world: World) -> None:

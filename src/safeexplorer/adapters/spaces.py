@@ -1,0 +1,131 @@
+"""Spaces of others as the policy wants them: observations in rows of numbers, actions as a box or as numbered choices.
+
+Whatever Gymnasium can flatten is flattened, in its own order. Several choices at once (`MultiDiscrete`, `MultiBinary`)
+become one choice among all their combinations, which says the same as long as there are not too many.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import gymnasium
+import numpy as np
+from gymnasium.spaces import Box, Discrete, MultiBinary, MultiDiscrete, Text, flatten, flatten_space
+from gymnasium.vector.utils import iterate
+
+from safeexplorer.acting.policy import Sizes
+
+MOST_CHOICES = 4096  # outputs of the policy's network
+
+
+def sizes_of(observation_space: gymnasium.Space, action_space: gymnasium.Space) -> Sizes:
+    """What the policy reads and writes."""
+    observation, action = flat_observation_space(observation_space), flat_action_space(action_space)
+    if isinstance(action, Discrete):
+        return Sizes(observation.shape[0], 1, int(action.n))
+    return Sizes(observation.shape[0], action.shape[0])
+
+
+def is_row(space: gymnasium.Space) -> bool:
+    """Is it a Box with one axis?"""
+    return isinstance(space, Box) and len(space.shape) == 1
+
+
+def flat_observation_space(space: gymnasium.Space) -> Box:
+    """The rows that observations of this space become."""
+    if is_row(space):
+        return space
+    flat = None if isinstance(space, Text) or not space.is_np_flattenable else flatten_space(space)
+    if not isinstance(flat, Box) or not flat.shape[0]:
+        raise ValueError(
+            f"the observation space is {space}; allowed: one that gymnasium.spaces.flatten_space makes a row of "
+            "numbers. Wrap the environment, for example in gymnasium.wrappers.TransformObservation"
+        )
+    return flat
+
+
+def flat_rows(observation: Any, space: gymnasium.Space, batched_space: gymnasium.Space) -> np.ndarray:
+    """A batch of observations as rows of numbers, [E, n] float64, always a copy."""
+    if isinstance(space, Box):
+        rows = np.array(observation, np.float64)
+        return rows.reshape(len(rows), -1)
+    return np.stack([flatten(space, one) for one in iterate(batched_space, observation)]).astype(np.float64)
+
+
+def flat_action_space(space: gymnasium.Space) -> Box | Discrete:
+    """The box or the choices that the policy acts in."""
+    if isinstance(space, Discrete) or is_row(space):
+        return space
+    if isinstance(space, Box):
+        return flatten_space(space)
+    counts = choices_of(space)
+    if counts is None or counts.prod(dtype=float) > MOST_CHOICES:
+        raise ValueError(
+            f"the action space is {space}; allowed: a Box, Discrete, or MultiDiscrete and MultiBinary with at most "
+            f"{MOST_CHOICES} combinations. Wrap the environment, for example in gymnasium.wrappers.TransformAction"
+        )
+    return Discrete(int(counts.prod()))
+
+
+def choices_of(space: gymnasium.Space) -> np.ndarray | None:
+    """How many there are of each of several choices; None for other spaces."""
+    if isinstance(space, MultiDiscrete):
+        return np.asarray(space.nvec).reshape(-1)
+    if isinstance(space, MultiBinary):
+        return np.full(int(np.prod(space.shape)), 2)
+    return None
+
+
+def in_space(rows: np.ndarray, space: gymnasium.Space) -> np.ndarray:
+    """Rows of the policy's numbers [k, m] as actions of the space: within its bounds, or its own choices."""
+    if isinstance(space, Discrete):
+        return rows[:, 0].astype(np.int64) + space.start
+    if isinstance(space, Box):
+        flat = flat_action_space(space)
+        return np.clip(rows, flat.low, flat.high).astype(space.dtype).reshape(-1, *space.shape)
+    each = np.stack(np.unravel_index(rows[:, 0].astype(np.int64), choices_of(space)), axis=1)
+    start = np.reshape(getattr(space, "start", 0), -1)
+    return (each + start).reshape(-1, *space.shape).astype(space.dtype)
+
+
+def from_space(actions: Any, space: gymnasium.Space) -> np.ndarray:
+    """Actions of the space as actions of `flat_action_space`, for controllers that know only the space: [k, m]."""
+    actions = np.asarray(actions)
+    counts = choices_of(space)
+    if counts is None:
+        return actions.reshape(len(actions), -1)
+    each = actions.reshape(len(actions), len(counts)) - np.reshape(getattr(space, "start", 0), -1)
+    if (each != np.rint(each)).any() or (each < 0).any() or (each >= counts).any():
+        raise ValueError(
+            f"an action is outside {space}: {actions[((each < 0) | (each >= counts)).any(1)][:1]}"
+        )
+    return np.ravel_multi_index(each.astype(np.int64).T, counts)[:, None]
+
+
+# -- as plain values -----------------------------------------------------------------------------------------
+
+
+def describe_space(space: gymnasium.Space) -> dict[str, Any]:
+    """A space as plain values; what is no box of numbers and no choice is described as the row that it becomes."""
+    if isinstance(space, Discrete):
+        return {"kind": "discrete", "n": int(space.n), "start": int(space.start)}
+    if isinstance(space, MultiDiscrete):
+        return {"kind": "multi_discrete", "nvec": space.nvec.tolist(), "start": space.start.tolist()}
+    if isinstance(space, MultiBinary):
+        return {"kind": "multi_binary", "n": space.n if isinstance(space.n, int) else list(space.shape)}
+    space = space if isinstance(space, Box) else flat_observation_space(space)
+    bounds = {side: [repr(float(x)) for x in getattr(space, side).reshape(-1)] for side in ("low", "high")}
+    return {"kind": "box", "dtype": space.dtype.str, "shape": list(space.shape), **bounds}
+
+
+def space_of(values: dict[str, Any]) -> gymnasium.Space:
+    """Back from `describe_space`."""
+    if values["kind"] == "discrete":
+        return Discrete(values["n"], start=values["start"])
+    if values["kind"] == "multi_discrete":
+        return MultiDiscrete(np.array(values["nvec"]), start=np.array(values["start"]))
+    if values["kind"] == "multi_binary":
+        return MultiBinary(values["n"])
+    low, high = (np.array([float(x) for x in values[side]], values["dtype"]) for side in ("low", "high"))
+    shape = values.get("shape", low.shape)  # older files hold rows only
+    return Box(low.reshape(shape), high.reshape(shape), dtype=np.dtype(values["dtype"]).type)
