@@ -163,14 +163,14 @@ class Environments(VectorWrapper):
         return in_space(actions, self.raw_action_space)
 
     def _checked(self, observation: Any) -> np.ndarray:
-        # a copy: some environments reuse their arrays
-        rows = flat_rows(observation, self.raw_observation_space, self.env.observation_space)
-        if rows.shape != self._observation.shape:
+        wanted = self.env.observation_space.shape  # None where it has parts
+        if wanted is not None and np.shape(observation) != wanted:
             raise ValueError(
                 f"the environment gave observations of shape {np.shape(observation)}; "
-                f"allowed: {self.env.observation_space.shape}, one per robot"
+                f"allowed: {wanted}, one per robot"
             )
-        return self._finite(rows)
+        # a copy: some environments reuse their arrays
+        return self._finite(flat_rows(observation, self.raw_observation_space, self.env.observation_space))
 
     def _finite(self, observation: np.ndarray) -> np.ndarray:
         if not np.isfinite(observation).all():
