@@ -141,9 +141,7 @@ class Simulation(VectorEnv):
         self._execute(actions)
         diverged = self.physics.step(self._action)
         robot.prepare(now)
-        fallen, distance = robot.fallen(now), robot.distance(now)
-        if diverged is not self.physics.nobody:
-            fallen |= diverged
+        fallen, distance = robot.fallen(now) | diverged, robot.distance(now)
         values = robot.reward_terms(now, self.before, fallen, distance)
         for name, column in self._term_columns:
             column[:] = values[name]
