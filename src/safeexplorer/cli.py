@@ -10,6 +10,7 @@ from importlib import import_module
 from pathlib import Path
 from typing import NoReturn
 
+from safeexplorer import __version__
 from safeexplorer.files.console import notice
 from safeexplorer.files.interruption import Stopped
 from safeexplorer.files.threads import use_one_thread
@@ -37,6 +38,7 @@ COMMANDS = {
     "export": ("a run's policy as an ONNX file", "export"),
     "feasibility": ("do the constrained methods keep to their limit", "feasibility"),
     "bench": ("measure speed on this machine", "bench"),
+    "completion": ("what a shell needs to complete these commands", "completion"),
 }
 
 ROBOT_FILE = "with any command: a Python file that registers robots of your own"
@@ -50,11 +52,13 @@ class Parser(argparse.ArgumentParser):
 
 def build_parser(chosen: str | None) -> Parser:
     parser = Parser(prog="safeexplorer", description="Safe exploration with recovery interventions.")
+    parser.add_argument("--version", action="version", version=f"safeexplorer {__version__}")
     parser.add_argument("--robot-file", metavar="FILE", help=ROBOT_FILE)
+    parser.set_defaults(whole=parser)
     commands = parser.add_subparsers(dest="command", required=True, metavar="COMMAND")
     for name, (summary, module) in COMMANDS.items():
         command = commands.add_parser(name, help=summary, description=summary[0].upper() + summary[1:] + ".")
-        if name == chosen:
+        if chosen in (name, "completion"):
             getattr(import_module(f"safeexplorer.commands.{module}"), f"add_{name}")(command)
     return parser
 

@@ -7,7 +7,7 @@ import json
 from dataclasses import Field
 from pathlib import Path
 
-from rich.table import Table
+from rich.table import Column, Table
 
 from safeexplorer.commands.options import add_json, add_settings, chosen, emit, named_path, tell
 from safeexplorer.files.writing import write_json
@@ -19,6 +19,8 @@ from safeexplorer.pretraining.training import train_recovery
 from safeexplorer.recovery.library import known_recoveries, load_recovery, provenance, shipped
 from safeexplorer.robots import ROBOTS, get_robot
 from safeexplorer.runs.replay import replay, replay_run
+
+QUICK_RESETS = 200
 
 
 def add_recovery(parser: argparse.ArgumentParser) -> None:
@@ -76,6 +78,7 @@ def add_grade(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--plot", type=named_path, help="draw re-entry against the radius into this file")
     parser.add_argument("--out", type=named_path, help="write the JSON to this file too")
     parser.add_argument("--seed", type=int, default=0, help="seed of the resets (default: 0)")
+    parser.add_argument("--quick", action="store_true", help=f"{QUICK_RESETS} resets: a first impression")
     add_grading(parser)
     parser.set_defaults(run=grade_command)
 
@@ -129,9 +132,13 @@ def select_command(args: argparse.Namespace) -> int:
 def grade_command(args: argparse.Namespace) -> int:
     """Grade recoveries side by side, from the same resets."""
     robot = get_robot(args.robot)
+    resets = QUICK_RESETS if args.quick else args.resets
     names = args.recovery or known_recoveries(robot.name, robot.posture)
     recoveries = [load_recovery(name, robot) for name in names]
-    grades = [grade(robot, recovery, args.resets, args.seed, args.threads) for recovery in recoveries]
+    grades = []
+    for recovery in recoveries:
+        tell(f"grading {recovery.name} from {resets:,} resets")
+        grades.append(grade(robot, recovery, resets, args.seed, args.threads))
     if args.out:
         write_json(args.out, grades)
     if args.plot:
@@ -157,13 +164,14 @@ def replay_command(args: argparse.Namespace) -> int:
 def list_command(args: argparse.Namespace) -> int:
     """Every robot's recoveries; the first is its default."""
     facts = {name: provenance(name) for name in shipped()}
-    table = Table("robot", "recovery", "trained for", "falls in training", "survived resets", "sha256")
+    names = (Column(name, no_wrap=True) for name in ("robot", "recovery"))
+    table = Table(*names, "steps of training", "falls", "survived resets", Column("sha256", no_wrap=True))
     known = {robot.name: known_recoveries(robot.name, robot.posture) for robot in ROBOTS.values()}
     for robot, name in ((robot, name) for robot, names in known.items() for name in names):
         row = ["scripted", "-", "-", "-"]
         if name in facts:
             fact, survived = facts[name], Share(**facts[name]["grade"]["survived"])
-            row = [f"{fact['environment_steps']:,} steps", f"{fact['falls']:,}", str(survived)]
-            row.append(shipped()[name]["sha256"][:12])
+            row = [f"{fact['environment_steps']:,}", f"{fact['falls']:,}", str(survived)]
+            row.append(shipped()[name]["sha256"][:8])
         table.add_row(robot, name, *row)
     return emit(args, {robot: {n: facts.get(n) for n in names} for robot, names in known.items()}, table)

@@ -9,18 +9,20 @@ from dataclasses import Field
 from pathlib import Path
 from typing import Any
 
-from rich.table import Table
+from rich.table import Column, Table
 
 from safeexplorer.commands.options import add_json, add_settings, chosen, emit, named_path, option, tell
 from safeexplorer.files.fields import difference
 from safeexplorer.files.interruption import Stopped
 from safeexplorer.learning.methods import CONSTRAINED, METHODS, Method
-from safeexplorer.robots import ROBOTS
+from safeexplorer.robots import ROBOTS, get_robot
 from safeexplorer.runs.display import TrainingDisplay, summary_table
 from safeexplorer.runs.settings import Settings, stored_settings
 from safeexplorer.runs.specs import without_effect
 from safeexplorer.runs.trackers import TRACKERS
 from safeexplorer.runs.training import Training, has_checkpoint, train
+
+FAR_BELOW = 0.25  # of the robot's budget: the curriculum is compressed enough to cost falls
 
 
 def add_train(parser: argparse.ArgumentParser) -> None:
@@ -76,6 +78,7 @@ def train_command(args: argparse.Namespace) -> int:
             raise ValueError(
                 f"{folder} holds a run with other settings ({'; '.join(changed)}); choose another --out"
             )
+    say_what_haste_costs(settings)
     return run(settings, folder, args.track)
 
 
@@ -118,10 +121,20 @@ def say_what_will_not_happen(settings: Settings) -> None:
         tell(f"no effect on this run of {settings.method}: {', '.join(map(option, ignored))}")
 
 
+def say_what_haste_costs(settings: Settings) -> None:
+    """A short budget compresses the curriculum: the region outgrows what the policy has learned."""
+    budget, row = get_robot(settings.robot).budget, settings.method_row()
+    if row.intervenes and settings.schedule != "constant" and settings.steps < FAR_BELOW * budget:
+        tell(
+            f"{settings.steps:,} steps are {settings.steps / budget:.2g} of the {budget:,} that the curriculum is made "
+            f"for: it runs {budget / settings.steps:.3g} times as fast, which costs falls"
+        )
+
+
 def methods_command(args: argparse.Namespace) -> int:
     """List the table of methods."""
     methods = (METHODS | CONSTRAINED).values()
-    table = Table("method", "what it does", "recovery steps")
+    table = Table(Column("method", no_wrap=True), "what it does", "recovery steps")
     for m in methods:
         table.add_row(m.name, m.summary, describe(m))
     return emit(args, [method.__dict__ for method in methods], table)

@@ -3,10 +3,14 @@
 from __future__ import annotations
 
 import contextlib
-import fcntl
 import os
 from collections.abc import Iterator
 from pathlib import Path
+
+try:
+    import fcntl
+except ModuleNotFoundError:  # Windows
+    fcntl = None
 
 
 class RunInUse(OSError):
@@ -16,6 +20,10 @@ class RunInUse(OSError):
 @contextlib.contextmanager
 def exclusive(folder: Path) -> Iterator[None]:
     """Hold `folder` for this process alone: an operating-system lock, gone with the process."""
+    if fcntl is None:
+        raise OSError(
+            "runs are kept on Linux and macOS, whose locks end with the process; on Windows use WSL"
+        )
     folder.mkdir(parents=True, exist_ok=True)
     with open(folder / "lock", "a+") as file:
         try:
