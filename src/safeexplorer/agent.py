@@ -38,6 +38,7 @@ from safeexplorer.realtime.world import loop_world
 from safeexplorer.runs.display import TrainingDisplay
 from safeexplorer.runs.policies import make_learner
 from safeexplorer.runs.settings import Settings, from_dict
+from safeexplorer.runs.summary import read_summary
 from safeexplorer.runs.training import Training, initial_generator, train
 from safeexplorer.runs.world import check_fit, make_eval_env, make_world, robot_of
 
@@ -155,7 +156,7 @@ class SafeExplorer:
                 raise
             return self
         self.learner, self.num_timesteps = run.learner, run.update * settings.batch_size
-        self.summary = json.loads((folder / "summary.json").read_text())
+        self.summary = read_summary(folder)
         return self
 
     # -- acting --------------------------------------------------------------------------------------------

@@ -14,6 +14,7 @@ from safeexplorer.campaigns.local import LocalEngine
 from safeexplorer.campaigns.overview import Overview
 from safeexplorer.files.locks import exclusive, is_held
 from safeexplorer.files.tables import last_row
+from safeexplorer.files.writing import write_json
 from safeexplorer.runs.results import load_results
 from safeexplorer.runs.settings import Settings
 from safeexplorer.runs.specs import run_spec
@@ -51,7 +52,8 @@ class Script:
 
 
 def finish(folder: Path) -> None:
-    (folder / "summary.json").write_text("{}")
+    write_json(folder / "run.json", {"updates": 3})
+    write_json(folder / "summary.json", {"updates": 3, "steps": 300, "falls": 0, "seconds": 1.0})
 
 
 def reach(update: int):
@@ -83,6 +85,16 @@ def test_finished_runs_are_left_alone(tmp_path):
     run_script(tmp_path, {seed: [DONE] for seed in (1, 2, 3)})
     _, engine = run_script(tmp_path, {})
     assert engine.starts == []
+
+
+@pytest.mark.parametrize(
+    "torn", ["", '{"updates": 3, "steps": 3', "{}", "[]", '{"updates": 2, "seconds": NaN}']
+)
+def test_a_run_whose_summary_is_torn_is_not_finished_and_is_run_again(tmp_path, torn):
+    jobs, _ = run_script(tmp_path, {seed: [DONE] for seed in (1, 2, 3)})
+    (jobs[1].folder / "summary.json").write_text(torn)
+    _, engine = run_script(tmp_path, {2: [DONE]})
+    assert engine.starts == [2]
 
 
 def test_a_run_that_makes_progress_is_never_given_up(tmp_path):

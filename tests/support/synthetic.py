@@ -11,10 +11,12 @@ import numpy as np
 from safeexplorer.acting.accounting import Episode
 from safeexplorer.acting.schedules import make_schedule
 from safeexplorer.files.tables import Table
+from safeexplorer.files.writing import write_json
 from safeexplorer.paper.tables import MAIN_RESULTS, SOFT_VARIANTS
 from safeexplorer.runs.record import EVALUATION_COLUMNS, METRIC_COLUMNS
 from safeexplorer.runs.settings import Settings
 from safeexplorer.runs.specs import run_spec
+from safeexplorer.runs.summary import summarise_run
 
 PPO_BATCH = 8192  # steps of an update; those of the constrained methods are a quarter of it
 LENGTH = 1000  # steps of an episode without a fall
@@ -107,7 +109,7 @@ def write_run(
         table.append(*(r | {"fell": int(r["fell"])} if "fell" in r else r for r in rows))
         table.close()
     if finished:
-        (folder / "summary.json").write_text(json.dumps({"seconds": done * s.batch_size / 15_000}))
+        write_json(folder / "summary.json", summarise_run(folder, done * s.batch_size / 15_000))
         (folder / "replay.json").write_text(json.dumps(
             {"exits": 400, "survived": {"count": 380, "total": 400, "low": 0.93, "high": 0.97}}))  # fmt: skip
     return folder

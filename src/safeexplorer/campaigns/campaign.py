@@ -17,6 +17,7 @@ from safeexplorer.files.interruption import Stopped, stop_requests
 from safeexplorer.files.locks import is_held
 from safeexplorer.files.writing import write_json
 from safeexplorer.runs.specs import RunSpec
+from safeexplorer.runs.summary import is_finished
 
 WAITING, RUNNING, ELSEWHERE, FINISHED, FAILED = "waiting", "running", "elsewhere", "finished", "failed"
 ATTEMPTS = 3  # in a row without a new checkpoint
@@ -77,10 +78,6 @@ def make_jobs(specs: Iterable[RunSpec], root: Path) -> list[Job]:
         if is_finished(job.folder):
             job.state = FINISHED
     return jobs
-
-
-def is_finished(folder: Path) -> bool:
-    return (folder / "summary.json").is_file()
 
 
 class Campaign(Generic[Handle]):

@@ -20,7 +20,7 @@ from safeexplorer.paper.cost import work_left
 from safeexplorer.paper.grid import Library, gather
 from safeexplorer.paper.pages import fill_page
 from safeexplorer.paper.sheet import FORMATS, lay_out, terminal
-from safeexplorer.runs.results import collect_run, expand, load_results, write_result
+from safeexplorer.runs.results import expand, load_results, read_all, write_result
 
 SOURCES = (Path("results"), Path("runs"))
 PAPER_SEEDS = 5
@@ -236,10 +236,9 @@ def render_into(args: argparse.Namespace) -> int:
 def collect_command(args: argparse.Namespace) -> int:
     """Write a small result file for every run."""
     written = 0
-    for folder in sorted(path for path in set(expand(args.runs)) if path.is_dir()):
-        result = collect_run(folder)
+    for result in read_all(sorted(path for path in set(expand(args.runs)) if path.is_dir()), tell):
         if not result.finished and not args.unfinished:
-            tell(f"{folder}: {result.status}, left out")
+            tell(f"{result.folder}: {result.status}, left out")
             continue
         path = write_result(result, args.out)
         written += 1

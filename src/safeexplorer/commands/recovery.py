@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import argparse
-import json
 from dataclasses import Field
 from pathlib import Path
 
@@ -19,6 +18,7 @@ from safeexplorer.pretraining.training import train_recovery
 from safeexplorer.recovery.library import known_recoveries, load_recovery, provenance, shipped
 from safeexplorer.robots import ROBOTS, get_robot
 from safeexplorer.runs.replay import replay, replay_run
+from safeexplorer.runs.settings import stored_settings
 
 QUICK_RESETS = 200
 
@@ -148,7 +148,7 @@ def grade_command(args: argparse.Namespace) -> int:
 
 def replay_command(args: argparse.Namespace) -> int:
     """The operational grade of recoveries on one run's exits; that of the run's own is kept with the run."""
-    robot = get_robot(json.loads((args.folder / "run.json").read_text())["settings"]["robot"])
+    robot = get_robot(stored_settings(args.folder).robot)
     if args.recovery:
         results = [replay(args.folder, load_recovery(name, robot), args.threads) for name in args.recovery]
     else:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import argparse
-import json
 from collections.abc import Sequence
 from dataclasses import Field
 from pathlib import Path
@@ -19,6 +18,7 @@ from safeexplorer.robots import ROBOTS, get_robot
 from safeexplorer.runs.display import TrainingDisplay, summary_table
 from safeexplorer.runs.settings import Settings, stored_settings
 from safeexplorer.runs.specs import without_effect
+from safeexplorer.runs.summary import read_summary
 from safeexplorer.runs.trackers import TRACKERS
 from safeexplorer.runs.training import Training, has_checkpoint, train
 
@@ -104,7 +104,7 @@ def run(settings: Settings, folder: Path, track: Sequence[str] = ()) -> int:
             train(settings, folder, watch)
     except Stopped as stopped:
         raise Stopped(f"{stopped}. Continue with: safeexplorer resume {folder}") from None
-    tell(summary_table(json.loads((folder / "summary.json").read_text())), f"run folder: {folder}")
+    tell(summary_table(read_summary(folder)), f"run folder: {folder}")
     return 0
 
 

@@ -73,13 +73,16 @@ def read_columns(path: Path) -> dict[str, np.ndarray]:
         names = file.readline().decode().strip().split(",")
         text = file.read()
     text = text[: text.rfind(b"\n") + 1]
-    lines = text.decode().splitlines()
-    if b",," in text or b",\n" in text:
-        rows = [[float(cell or "nan") for cell in line.split(",")] for line in lines]
-        table = np.array(rows).reshape(-1, len(names))
-    else:
-        table = np.loadtxt(lines, delimiter=",", ndmin=2) if lines else np.zeros((0, len(names)))
-    return dict(zip(names, table.T, strict=True))
+    try:
+        lines = text.decode().splitlines()
+        if b",," in text or b",\n" in text:
+            rows = [[float(cell or "nan") for cell in line.split(",")] for line in lines]
+            table = np.array(rows).reshape(-1, len(names))
+        else:
+            table = np.loadtxt(lines, delimiter=",", ndmin=2) if lines else np.zeros((0, len(names)))
+        return dict(zip(names, table.T, strict=True))
+    except ValueError as error:
+        raise ValueError(f"{path} is damaged: {error}") from None
 
 
 def last_row(path: Path) -> dict[str, float | None] | None:

@@ -10,6 +10,7 @@ from typing import Any, Protocol
 
 import numpy as np
 
+from safeexplorer.files.reading import read_json
 from safeexplorer.files.tables import Growing
 from safeexplorer.files.writing import write_text
 
@@ -83,7 +84,7 @@ class ExitLog(Growing):
 
 def read_exits(folder: Path) -> np.ndarray:
     """The records of an `ExitLog`."""
-    description = json.loads((folder / "exits.json").read_text())
+    description = read_json(folder / "exits.json", list)
     dtype = np.dtype([(name, kind, tuple(shape)) for name, kind, shape in description])
     return np.fromfile(folder / "exits.bin", dtype)
 

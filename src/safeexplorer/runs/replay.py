@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from pathlib import Path
 from typing import Any
 
@@ -14,14 +13,15 @@ from safeexplorer.pretraining.grading import NEVER, share
 from safeexplorer.recovery import load_recovery
 from safeexplorer.recovery.protocol import CheckedRecovery
 from safeexplorer.runs.exits import exit_states, read_exits
+from safeexplorer.runs.settings import stored_settings
 
 HORIZON = 1000  # steps
 
 
 def replay_run(folder: Path, threads: int = 1) -> dict[str, Any]:
     """Replay a run's own recovery from its exits and keep the result beside them, as `replay.json`."""
-    facts = json.loads((folder / "run.json").read_text())["settings"]
-    recovery = load_recovery(facts["recovery"], robots.get_robot(facts["robot"]))
+    settings = stored_settings(folder)
+    recovery = load_recovery(settings.recovery, robots.get_robot(settings.robot))
     result = replay(folder, recovery, threads)
     write_json(folder / "replay.json", result)
     return result

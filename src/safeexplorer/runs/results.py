@@ -6,17 +6,23 @@ It is made from a run folder at any time. Numbers of an unfinished run are kept 
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable
-from dataclasses import dataclass, field
+import math
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import dataclass, field, fields
 from pathlib import Path
 from typing import Any
 
+from safeexplorer.files.console import notice
+from safeexplorer.files.reading import read_json, read_json_if_any
 from safeexplorer.files.writing import write_text
+from safeexplorer.runs.settings import settings_in
 from safeexplorer.runs.specs import RunSpec, spec_from_dict
 from safeexplorer.runs.summary import (
+    COUNTS,
     falls_at,
     numbers,
     read_records,
+    read_summary,
     sample_curve,
     success_levels,
     thin_levels,
@@ -24,6 +30,7 @@ from safeexplorer.runs.summary import (
 )
 
 FORMAT = 2
+COUNTED = ("updates", "seconds", "final_episodes", *COUNTS)
 FINISHED, UNFINISHED, FAILED = "finished", "unfinished", "failed"
 
 
@@ -63,8 +70,13 @@ class Result:
         return {"format": FORMAT, "key": self.spec.key, "settings": self.spec.settings.as_dict(), **plain}
 
 
-def result_from_dict(values: dict[str, Any], path: Path) -> Result:
+def read_result(path: Path) -> Result:
     """A result from its file."""
+    return result_from_dict(read_json(path), path)
+
+
+def result_from_dict(values: dict[str, Any], path: Path) -> Result:
+    """A result from the content of its file."""
     if values.get("format") not in (1, FORMAT):
         raise ValueError(f"{path}: format is {values.get('format')!r}; allowed: 1, {FORMAT}")
     if values["format"] == 1:  # its J_mix was that of the last 100 training episodes
@@ -72,7 +84,29 @@ def result_from_dict(values: dict[str, Any], path: Path) -> Result:
         values["numbers"].pop("gap_late", None)
         values["evaluations"].pop("gap", None)
     plain = {k: v for k, v in values.items() if k not in ("format", "key", "settings")}
-    return Result(spec=spec_from_dict(values["settings"]), **plain)
+    known = [f.name for f in fields(Result) if f.name not in ("spec", "folder")]
+    unknown = sorted(set(plain) - set(known))
+    if unknown:
+        raise ValueError(f"{path}: unknown key {unknown[0]!r}; known: {', '.join(known)}")
+    return checked(Result(spec=spec_from_dict(settings_in(values, path)), **plain), path)
+
+
+def checked(result: Result, path: Path) -> Result:
+    """A result that can be shown: known status, counts of at least 0, numbers that are finite or not there."""
+    allowed = (FINISHED, UNFINISHED, FAILED)
+    if result.status not in allowed:
+        raise ValueError(f"{path}: status is {result.status!r}; allowed: {', '.join(allowed)}")
+    for name, value in {"updates": result.updates, **result.numbers}.items():
+        number = isinstance(value, int | float) and not isinstance(value, bool) and math.isfinite(value)
+        if not (number or value is None) or (name in COUNTED and value is not None and value < 0):
+            low = " of at least 0" if name in COUNTED else ""
+            raise ValueError(f"{path}: {name} is {value!r}; allowed: a finite number{low}")
+    if any(falls < 0 for _, falls in result.levels):
+        raise ValueError(f"{path}: levels hold negative falls")
+    for name, column in (result.curve | result.evaluations).items():
+        if not all(x is None or math.isfinite(x) for x in column):
+            raise ValueError(f"{path}: {name} holds what is no finite number")
+    return result
 
 
 # -- from a run folder ---------------------------------------------------------------------------------------
@@ -80,44 +114,67 @@ def result_from_dict(values: dict[str, Any], path: Path) -> Result:
 
 def collect_run(folder: Path) -> Result:
     """Read a run folder, finished or not."""
-    failure = read_json(folder / "failure.json")
-    facts = read_json(folder / "run.json") or failure
-    spec = spec_from_dict(facts["settings"])
+    failure = read_json_if_any(folder / "failure.json")
+    facts = read_json_if_any(folder / "run.json") or failure or {}
+    spec = spec_from_dict(settings_in(facts, folder / "run.json"))
     if not (folder / "evaluations.csv").is_file():  # it stopped before it opened its records
         error = failure["error"] if failure else None
         return Result(folder.name, spec, FAILED if failure else UNFINISHED, 0, error, folder=folder)
     metrics, episodes, evaluations = read_records(folder)
-    summary = read_json(folder / "summary.json")
-    return Result(
+    summary = read_summary(folder)
+    result = Result(
         name=folder.name,
         spec=spec,
         status=FINISHED if summary else FAILED if failure else UNFINISHED,
         updates=int(metrics["update"][-1]) if len(metrics["update"]) else 0,
         error=failure["error"] if failure and not summary else None,
-        provenance=facts["provenance"],
-        recovery=facts["recovery"],
+        provenance=facts.get("provenance", {}),
+        recovery=facts.get("recovery"),
         numbers=numbers(metrics, episodes, evaluations, spec.settings.updates)
         | {"seconds": (summary or {}).get("seconds")},
         levels=thin_levels(success_levels(episodes["total_return"], episodes["fell"])),
         curve=sample_curve(metrics),
         evaluations={k: tidy_list(evaluations[k]) for k in ("steps", "total_return", "gap", "falls", "beta")},
-        replay=read_json(folder / "replay.json"),
+        replay=read_json_if_any(folder / "replay.json"),
         folder=folder,
     )
+    if summary and summary["updates"] != result.updates:
+        raise ValueError(
+            f"{folder}: summary.json is of {summary['updates']} updates, metrics.csv of {result.updates}"
+        )
+    return checked(result, folder)
 
 
 # -- many ----------------------------------------------------------------------------------------------------
 
 
-def load_results(paths: Iterable[Path]) -> list[Result]:
-    """Everything under these paths: run folders, result files, or folders of them. Of equal runs, the one furthest."""
+def load_results(paths: Iterable[Path], say: Callable[[str], None] = notice) -> list[Result]:
+    """Everything under these paths: run folders, result files, or folders of them. Of equal runs, the one furthest.
+
+    What cannot be read is named with the reason, counted and left out.
+    """
     found: dict[str, Result] = {}
-    for path in sorted(set(expand(paths))):
-        result = collect_run(path) if path.is_dir() else result_from_dict(json.loads(path.read_text()), path)
+    for result in read_all(sorted(set(expand(paths))), say):
         place = result.spec.key
         if place not in found or rank(result) > rank(found[place]):
             found[place] = result
     return sorted(found.values(), key=lambda result: result.spec.name)
+
+
+def read_all(paths: Sequence[Path], say: Callable[[str], None]) -> Iterator[Result]:
+    """The results that can be read."""
+    damaged = 0
+    for path in paths:
+        try:
+            yield collect_run(path) if path.is_dir() else read_result(path)
+        except (ValueError, OSError, KeyError, TypeError, AttributeError, IndexError) as error:
+            damaged += 1
+            reason = (
+                str(error) if isinstance(error, ValueError | OSError) else f"{type(error).__name__}: {error}"
+            )
+            say(f"left out: {reason}" if str(path) in reason else f"left out: {path}: {reason}")
+    if damaged:
+        say(f"{damaged} of {len(paths)} could not be read and {'is' if damaged == 1 else 'are'} left out")
 
 
 def rank(result: Result) -> tuple:
@@ -151,8 +208,3 @@ def write_result(result: Result, folder: Path) -> Path:
     )
     write_text(path, "{\n" + body + "\n}\n")
     return path
-
-
-def read_json(path: Path) -> Any:
-    """The content, or None where there is no such file."""
-    return json.loads(path.read_text()) if path.is_file() else None

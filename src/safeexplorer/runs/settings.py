@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from dataclasses import dataclass, fields, replace
 from pathlib import Path
 from typing import Any
@@ -10,6 +9,7 @@ from typing import Any
 from safeexplorer.acting.costs import COSTS
 from safeexplorer.acting.schedules import SHAPES
 from safeexplorer.files.fields import check_fields, demand, plain, setting, share_of
+from safeexplorer.files.reading import read_json
 from safeexplorer.learning.hyperparameters import ConstrainedHyperparameters, Hyperparameters
 from safeexplorer.learning.methods import CONSTRAINED, Method, get_method
 from safeexplorer.robots import get_robot
@@ -186,7 +186,14 @@ def stored_settings(folder: Path) -> Settings:
     path = folder / "run.json"
     if not path.is_file():
         raise ValueError(f"{folder} holds no run: there is no run.json in it")
-    return from_dict(json.loads(path.read_text())["settings"])
+    return from_dict(settings_in(read_json(path), path))
+
+
+def settings_in(facts: dict[str, Any], path: Path) -> dict[str, Any]:
+    """The settings in the file of a run."""
+    if not isinstance(facts.get("settings"), dict):
+        raise ValueError(f"{path} is damaged: it holds no settings")
+    return facts["settings"]
 
 
 def check(settings: Settings) -> None:

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
+from safeexplorer.files.reading import read_json, read_json_if_any
 from safeexplorer.files.tables import read_columns
 
 Columns = dict[str, np.ndarray]
@@ -25,9 +25,33 @@ AVERAGED = ("recovery_rate", "segment_success", "importance_ess_share", "importa
 FALLS_GRAIN = 0.005  # of the falls-to-success staircase: exact up to 200 falls, then within half a percent
 
 
+def read_summary(folder: Path) -> dict[str, Any] | None:
+    """`summary.json` of a run that has finished: whole, and in agreement with its `run.json`. None without one."""
+    path = folder / "summary.json"
+    summary = read_json_if_any(path)
+    if summary is None:
+        return None
+    for name in ("steps", "updates", "falls", "seconds"):
+        value = summary.get(name)
+        if not (isinstance(value, int | float) and not isinstance(value, bool) and value >= 0):
+            raise ValueError(f"{path} is damaged: {name} is {value!r}; allowed: a number of at least 0")
+    planned = read_json(folder / "run.json").get("updates")
+    if summary["updates"] != planned:
+        raise ValueError(f"{path} is of {summary['updates']} updates, the run of {planned}")
+    return summary
+
+
+def is_finished(folder: Path) -> bool:
+    """Has the run ended, and says so in a file that can be read?"""
+    try:
+        return read_summary(folder) is not None
+    except ValueError:
+        return False
+
+
 def summarise_run(folder: Path, seconds: float) -> dict[str, Any]:
     """A finished run in a few numbers."""
-    facts = json.loads((folder / "run.json").read_text())
+    facts = read_json(folder / "run.json")
     head = {name: facts["settings"][name] for name in ("robot", "method", "seed")}
     found = numbers(*read_records(folder), facts["updates"])
     return head | {"updates": facts["updates"]} | found | {"seconds": seconds}
@@ -164,8 +188,8 @@ def largest(values: np.ndarray) -> float | None:
 
 
 def tidy(value: float | None, digits: int = 7) -> float | None:
-    """So many significant digits, None for nan."""
-    if value is None or np.isnan(value):
+    """So many significant digits; None for what is no finite number."""
+    if value is None or not np.isfinite(value):
         return None
     rounded = float(f"{value:.{digits}g}")
     return int(rounded) if rounded.is_integer() and abs(rounded) < 1e15 else rounded
