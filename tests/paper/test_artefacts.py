@@ -5,6 +5,7 @@ from __future__ import annotations
 import csv
 import io
 import json
+import re
 from dataclasses import replace
 from pathlib import Path
 
@@ -256,11 +257,21 @@ def test_a_page_is_filled_with_the_tables_its_blocks_name_and_nothing_else_chang
         fill_page("nothing here", lambda words: "")
 
 
-def test_the_page_of_results_says_what_the_committed_files_say(tmp_path):
-    page = tmp_path / "results.md"
-    page.write_text((ROOT / "docs" / "results.md").read_text())
+@pytest.mark.parametrize("name", ["results.md", "sweeps.md"])
+def test_pages_of_results_say_what_the_committed_files_say(name, tmp_path, monkeypatch):
+    monkeypatch.setattr(
+        "safeexplorer.paper.drawing.draw", lambda grid, folder, kinds: [folder / f"{grid.artefact.name}.png"]
+    )
+    page, committed = tmp_path / name, ROOT / "docs" / name
+    page.write_text(committed.read_text())
     assert main(["render", "--into", str(page), "--runs", str(ROOT / "results")]) == 0
-    assert page.read_text() == (ROOT / "docs" / "results.md").read_text()
+    assert page.read_text() == committed.read_text()
+
+
+def test_every_figure_of_a_page_is_there():
+    for page in (ROOT / "docs").glob("*.md"):
+        for path in re.findall(r"\]\((figures/[^)]+)\)", page.read_text()):
+            assert (page.parent / path).is_file(), f"{page.name} shows {path}"
 
 
 @pytest.mark.parametrize("width", [80, 200])

@@ -14,6 +14,7 @@ from hypothesis import given
 
 from safeexplorer.paper.statistics import (
     STUDENT,
+    difference,
     improvement,
     interquartile_mean,
     interval,
@@ -79,3 +80,21 @@ def test_nineteen_intervals_of_twenty_hold_the_truth(seeds):
 
 def test_equal_runs_have_an_interval_of_no_width():
     assert interval([7.0] * 5) == (7.0, 7.0, 7.0)
+
+
+@pytest.mark.parametrize("sizes", [(3, 3), (3, 5), (5, 4)])
+def test_the_interval_of_a_difference_is_welchs(sizes):
+    rng = np.random.default_rng(sum(sizes))
+    ours, theirs = rng.normal(3.0, 1.0, sizes[0]), rng.normal(0.0, 4.0, sizes[1])
+    point, low, high = difference(ours, theirs)
+    welch = scipy.stats.ttest_ind(ours, theirs, equal_var=False)
+    degrees = max(int(welch.df), 1)  # rounded down: never shorter than Welch's
+    reach = scipy.stats.t.ppf(0.975, degrees) * (point / welch.statistic)
+    assert (point, high - point) == pytest.approx((ours.mean() - theirs.mean(), reach), rel=1e-3)
+    assert low == pytest.approx(2 * point - high)
+
+
+def test_beside_a_number_a_difference_is_students_interval():
+    # 2, 4, 6 less 1: mean 3, standard error 2 / sqrt(3), t(2) = 4.303
+    reach = 4.303 * 2 / 3**0.5
+    assert difference([2.0, 4.0, 6.0], [1.0]) == pytest.approx((3.0, 3.0 - reach, 3.0 + reach))

@@ -19,7 +19,7 @@ from safeexplorer.paper.artefact import ALL, Protocol
 from safeexplorer.paper.cost import work_left
 from safeexplorer.paper.grid import Library, gather
 from safeexplorer.paper.pages import fill_page
-from safeexplorer.paper.sheet import FORMATS, lay_out, terminal
+from safeexplorer.paper.sheet import FORMATS, Sheet, lay_out, terminal, under_a_picture
 from safeexplorer.runs.results import expand, load_results, read_all, write_result
 
 SOURCES = (Path("results"), Path("runs"))
@@ -208,7 +208,7 @@ def render_command(args: argparse.Namespace) -> int:
             continue
         console = Console()
         console.print(*terminal(sheet, console.width))
-        for note in sheet.grid.notes():
+        for note in sheet.notes:
             console.print(f"  {note}", highlight=False, markup=False, style="dim")
     return 0
 
@@ -223,14 +223,26 @@ def render_into(args: argparse.Namespace) -> int:
         parser = argparse.ArgumentParser(prog=f"a block of {args.into}", exit_on_error=False)
         add_render(parser)
         block = parser.parse_args(words)
-        grids = [
-            gather(artefact, library, protocol_from(block), block.robot)
-            for artefact in get_artefacts(block.names)
-        ]
-        return "\n".join(FORMATS["md"](lay_out(grid)) for grid in grids)
+        texts = []
+        for artefact in get_artefacts(block.names):
+            sheet = lay_out(gather(artefact, library, protocol_from(block), block.robot))
+            texts.append(
+                FORMATS["md"](sheet)
+                if artefact.kind == "table" or block.format
+                else picture(sheet, args.into)
+            )
+        return "\n".join(texts)
 
     write_text(args.into, fill_page(args.into.read_text(), render))
     return 0
+
+
+def picture(sheet: Sheet, page: Path) -> str:
+    """A figure beside its page, and the words under it."""
+    from safeexplorer.paper.drawing import draw
+
+    (path,) = draw(sheet.grid, page.parent / "figures", (".png",))
+    return under_a_picture(sheet, f"figures/{path.name}")
 
 
 def collect_command(args: argparse.Namespace) -> int:

@@ -38,6 +38,17 @@ class Arm:
 
 
 @dataclass(frozen=True)
+class Claim:
+    """A measure of one arm beside that of others, or beside a number, as the paper has it."""
+
+    measure: str
+    arm: str
+    relation: str  # <, > or =
+    others: tuple[str | float, ...]
+    robots: tuple[str, ...] = ()  # all of the artefact's if not said
+
+
+@dataclass(frozen=True)
 class Protocol:
     """How the runs of an artefact are made: the paper's way, or a smaller one."""
 
@@ -79,6 +90,7 @@ class Artefact:
     needs: str | None = None  # beyond a finished run: gap, replay or importance
     paper: Mapping[tuple[str, str, str], Number] = field(default_factory=dict)  # (arm, robot, measure)
     facts: tuple[str, ...] = ()  # numbers that the paper gives in words
+    claims: tuple[Claim, ...] = ()
     drawing: str = ""  # of a figure: how it is drawn
 
     def specs(self, protocol: Protocol, robots: tuple[str, ...] | None = None) -> list[RunSpec]:

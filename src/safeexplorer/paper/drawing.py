@@ -27,7 +27,7 @@ DRAWINGS: dict[str, Callable[[Grid], Figure]] = {
 }
 
 
-def draw(grid: Grid, folder: Path) -> list[Path]:
+def draw(grid: Grid, folder: Path, kinds: tuple[str, ...] = (".pdf", ".png")) -> list[Path]:
     """Draw the figure of `grid` into `folder`."""
     import matplotlib as mpl
 
@@ -35,7 +35,7 @@ def draw(grid: Grid, folder: Path) -> list[Path]:
     with mpl.rc_context(STYLE):
         figure = DRAWINGS[grid.artefact.drawing](grid)
         FigureCanvasAgg(figure)
-        paths = [folder / f"{grid.artefact.name}{suffix}" for suffix in (".pdf", ".png")]
+        paths = [folder / f"{grid.artefact.name}{suffix}" for suffix in kinds]
         for path in paths:
             figure.savefig(path, dpi=200)
     return paths

@@ -1,7 +1,7 @@
-"""Tables inside a Markdown page, made again from the results.
+"""Tables and figures inside a Markdown page, made again from the results.
 
 <!-- render main-results --seeds 3 -->
-(whatever `safeexplorer render main-results --seeds 3 --format md` prints)
+(whatever `safeexplorer render main-results --seeds 3 --format md` prints; of a figure the picture)
 <!-- end -->
 """
 

@@ -13,6 +13,7 @@ from rich.table import Table
 from rich.text import Text
 
 from safeexplorer.paper.artefact import ROBOT_LABELS, Number
+from safeexplorer.paper.claims import verdicts
 from safeexplorer.paper.grid import Cell, Grid, millions
 from safeexplorer.paper.measures import MEASURES
 
@@ -50,6 +51,11 @@ class Sheet:
             number_text(c.paper, MEASURES[m].form)
             for c, (_, _, m) in zip(self.rows[row][1], self.columns, strict=True)
         ]
+
+    @property
+    def notes(self) -> list[str]:
+        """Verdicts on the paper's claims, then what a reader must know beside the numbers."""
+        return [*verdicts(self.grid), *self.grid.notes()]
 
     @property
     def ranked(self) -> bool:
@@ -135,6 +141,12 @@ def caption_lines(sheet: Sheet) -> list[str]:
 # -- formats -----------------------------------------------------------------------------------------------
 
 
+def under_a_picture(sheet: Sheet, path: str) -> str:
+    """Markdown of a figure: the picture and its caption."""
+    artefact = sheet.grid.artefact
+    return f"![{escape_markdown(artefact.title)}]({path})\n\n*{escape_markdown(artefact.caption)}*\n"
+
+
 def markdown(sheet: Sheet) -> str:
     lines = [
         f"### {escape_markdown(sheet.grid.artefact.title)}",
@@ -150,7 +162,7 @@ def markdown(sheet: Sheet) -> str:
                 "|*paper*|" + "|".join(f"*{t}*" if t != NOTHING else t for t in sheet.theirs(i)) + "|"
             )
     lines += ["", *(escape_markdown(line) for line in caption_lines(sheet))]
-    notes = [f"- {escape_markdown(note)}" for note in sheet.grid.notes()]
+    notes = [f"- {escape_markdown(note)}" for note in sheet.notes]
     return "\n".join(lines + (["", *notes] if notes else [])) + "\n"
 
 
@@ -205,7 +217,7 @@ def as_csv(sheet: Sheet) -> str:
 def as_json(sheet: Sheet) -> str:
     artefact = sheet.grid.artefact
     facts = {"artefact": artefact.name, "title": artefact.title, "caption": artefact.caption}
-    return json.dumps(facts | {"notes": sheet.grid.notes(), "cells": records(sheet)}, indent=1) + "\n"
+    return json.dumps(facts | {"notes": sheet.notes, "cells": records(sheet)}, indent=1) + "\n"
 
 
 def terminal(sheet: Sheet, width: int) -> list[Table]:

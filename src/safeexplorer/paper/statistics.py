@@ -68,6 +68,21 @@ def interval(values: Sequence[float]) -> Interval:
     return Interval(point, point - reach, point + reach)
 
 
+def difference(ours: Sequence[float], theirs: Sequence[float]) -> Interval:
+    """Mean of ours less mean of theirs with Welch's 95% interval; a single number of theirs is taken as exact."""
+    means, errors, freedom = [], [], []
+    for values in (ours, theirs):
+        x = np.asarray(values, float)
+        means.append(x.mean())
+        errors.append(x.var(ddof=1) / len(x) if len(x) > 1 else 0.0)
+        freedom.append(max(len(x) - 1, 1))
+    point, error = float(means[0] - means[1]), sum(errors)
+    shares = sum(e**2 / f for e, f in zip(errors, freedom, strict=True))
+    degrees = int(error**2 / shares) if shares else len(STUDENT)
+    reach = STUDENT[min(max(degrees, 1), len(STUDENT)) - 1] * error**0.5
+    return Interval(point, point - reach, point + reach)
+
+
 def improvement(ours: Sequence[float], theirs: Sequence[float]) -> float:
     """P(X > Y) + P(X = Y) / 2 for a run X of ours and a run Y of theirs: the share of pairs we win."""
     x, y = np.asarray(ours, float)[:, None], np.asarray(theirs, float)[None]

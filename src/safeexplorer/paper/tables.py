@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from safeexplorer.paper.artefact import ALL, ANT, HALF_CHEETAH, Arm, Artefact, numbers
+from safeexplorer.paper.artefact import ALL, ANT, GO1, HALF_CHEETAH, Arm, Artefact, Claim, numbers
 
 WIDE = {HALF_CHEETAH: 3.2, ANT: 0.56}  # d_max of the paper's wider sweep family
 REWARD_FALLS = ("final_reward", "falls")
@@ -44,6 +44,10 @@ MAIN_RESULTS = Artefact(
         },
     ),
     facts=("Fewer falls than PPO by a factor of 233 on HalfCheetah, 48 on Ant and 26 on Go1.",),
+    claims=(
+        Claim("falls", "SafeExplorer", "<", tuple(arm.label for arm in BASELINES)),
+        Claim("final_reward", "SafeExplorer", ">", ("PPO (no recovery)",)),
+    ),
 )  # fmt: skip
 
 OPERATIONAL = Artefact(
@@ -89,6 +93,12 @@ SOFT_VARIANTS = Artefact(
             "SafeExplorer": ((3581, 971), (14, 8), (2857, 129), (754, 463), (5594, 177), (731, 177)),
         },
     ),
+    claims=(
+        Claim("falls", "SafeExplorer", "<", tuple(arm.label for arm in LADDER)),
+        Claim("falls", "Analytic V (no gate)", "<", ("Masked, learned V",)),
+        Claim("falls", "SafeExplorer", "<", (SOFT.label, SOFT_DECOMPOSED.label)),
+        Claim("final_reward", "SafeExplorer", ">", (SOFT.label, SOFT_DECOMPOSED.label), (ANT, GO1)),
+    ),
 )  # fmt: skip
 
 
@@ -116,6 +126,15 @@ LAMBDA_SWEEP = Artefact(
             "lambda = 1": ((5536, 333), (137, 151), (1352, 1036), (2798, 5658)),
         },
     ),
+    claims=(
+        Claim(
+            "falls",
+            "lambda = 0.001",
+            "<",
+            ("lambda = 0.0001", "lambda = 0.01", "lambda = 1"),
+            (HALF_CHEETAH,),
+        ),
+    ),
 )
 
 
@@ -126,12 +145,13 @@ def fixed(share: float) -> Arm:
     )
 
 
+FIXED = tuple(fixed(share) for share in (0.25, 0.5, 0.75, 1.0))
 FIXED_RADIUS = Artefact(
     "fixed-d",
     "table",
     "A constant radius instead of the curriculum",
     "SafeExplorer with d held at a share of d_max (2.0, 0.4, 0.15); last row: the linear curriculum of main-results.",
-    (*(fixed(x) for x in (0.25, 0.5, 0.75, 1.0)), Arm("Linear curriculum", OURS.changes)),
+    (*FIXED, Arm("Linear curriculum", OURS.changes)),
     paper=numbers(
         REWARD_FALLS,
         ALL,
@@ -146,6 +166,10 @@ FIXED_RADIUS = Artefact(
     facts=(
         "The paper's own linear arm in this batch: HalfCheetah 4773 ± 536 / 46 ± 41, Ant 2929 ± 157 / 419 ± 446, "
         "Go1 5613 ± 234 / 750 ± 231.",
+    ),
+    claims=(
+        Claim("falls", "Linear curriculum", "<", tuple(arm.label for arm in FIXED), (HALF_CHEETAH,)),
+        Claim("final_reward", "Linear curriculum", ">", tuple(arm.label for arm in FIXED), (ANT,)),
     ),
 )  # fmt: skip
 
@@ -171,6 +195,7 @@ CURRICULUM = Artefact(
             "Constant (d = d_max)": ((294, 74), (29855, 4747)),
         },
     ),
+    claims=(Claim("falls", "Linear", "<", ("Step (4 jumps)", "Constant (d = d_max)")),),
 )
 
 COMPUTE = Artefact(
@@ -194,6 +219,10 @@ COMPUTE = Artefact(
             "SafeExplorer, 8M": ((4027, 1239), (248, 281), (2888, 351), (952, 1121)),
             "SafeExplorer, 16M": ((5912, 881), (217, 340), (2950, 419), (3332, 2620)),
         },
+    ),
+    claims=(
+        Claim("falls", "PPO, 16M", ">", ("PPO, 8M",)),
+        Claim("final_reward", "SafeExplorer, 16M", ">", ("SafeExplorer, 8M",), (HALF_CHEETAH,)),
     ),
 )
 
@@ -231,6 +260,7 @@ NOISE = Artefact(
         },
     ),
     facts=("At sigma = 0.20, outside the table: 1863 ± 542 reward, 1659 ± 1807 falls.",),
+    claims=(Claim("final_reward", "sigma = 0.10", "<", ("sigma = 0.00",)),),
 )
 
 GAP_MEASURES = ("mixed_return", "alone_return", "gap", "recovery_rate", "falls", "alone_falls")
@@ -255,6 +285,10 @@ OBJECTIVE_GAP = Artefact(
             )
         },
     ),
+    claims=(
+        Claim("gap", "SafeExplorer", "=", (0,), (HALF_CHEETAH, ANT)),
+        Claim("gap", "SafeExplorer", ">", (0,), (GO1,)),
+    ),
 )
 
 FEASIBILITY = Artefact(
@@ -271,6 +305,10 @@ FEASIBILITY = Artefact(
             "CPO": ((0.007, 0.011), (0.103, 0.029), (0.956, 0.025)),
             "PPO-Lagrangian": ((0.001, 0.001), (0.326, 0.177), (0.377, 0.126)),
         },
+    ),
+    claims=(
+        *(Claim("final_cost", arm.label, "<", (0.05,), (HALF_CHEETAH,)) for arm in (CPO, PPO_LAGRANGIAN)),
+        *(Claim("final_cost", arm.label, ">", (0.05,), (ANT, GO1)) for arm in (CPO, PPO_LAGRANGIAN)),
     ),
 )
 

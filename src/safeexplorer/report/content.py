@@ -180,6 +180,6 @@ def tables(results: Sequence[Result]) -> list[dict[str, Any]]:
         ]
         found.append(
             {"name": artefact.name, "title": artefact.title, "caption": " ".join(caption_lines(sheet)),
-             "headings": sheet.headings, "rows": rows, "notes": sheet.grid.notes()}
+             "headings": sheet.headings, "rows": rows, "notes": sheet.notes}
         )  # fmt: skip
     return found
