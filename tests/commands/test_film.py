@@ -12,7 +12,7 @@ from short_runs import SHORT
 from safeexplorer.cli import main
 from safeexplorer.recovery import CheckedRecovery
 from safeexplorer.robots.films import INSIDE, OUTSIDE
-from safeexplorer.runs.film import play, read_fall
+from safeexplorer.runs.film import play, read_fall, shows
 from safeexplorer.runs.policies import open_policy
 from safeexplorer.runs.training import train
 
@@ -51,17 +51,41 @@ def test_without_recovery_nothing_is_tinted(run, tmp_path, capsys):
     assert "recovery on 0% of steps" in capsys.readouterr().out
 
 
-def test_an_mp4_lies_in_the_run_folder_by_default(run):
-    assert main(["film", str(run), "--seconds", "0.5", "--size", "256x192"]) == 0
-    assert (run / "film.mp4").read_bytes()[4:8] == b"ftyp"
-
-
-def test_the_black_box_of_a_fall_plays(run, tmp_path):
-    steps, rate, *_ = read_fall(run, 1)
-    assert rate == 20 and 1 <= len(steps) <= 2 * rate and steps[-1].radius is not None
+def test_the_black_box_of_a_fall_plays_and_rests_on_its_last_step(run, tmp_path):
+    steps, rate, _ = read_fall(run, 1)
+    resting = [step for step in steps if step.fell]
+    assert rate == 20 and 1 <= len(steps) - len(resting) <= 2 * rate and steps[-1].radius is not None
+    assert len(resting) == 14  # 0.7 s
     path = tmp_path / "fall.gif"
     assert main(["film", str(run), "--fall", "1", "--out", str(path), "--size", "256x192"]) == 0
-    assert len(iio.imread(path)) > len(steps)  # it rests on its last frame
+    assert len(iio.imread(path)) >= len(steps) - len(resting)  # a GIF may keep equal frames as one
+
+
+def test_films_of_different_things_have_different_names_which_say_what_they_show(run):
+    films = {
+        (): ("film.mp4", "the trained policy at work"),
+        ("--recovery", "off"): ("film-alone.mp4", "the trained policy without its recovery"),
+        ("--fall", "1"): ("fall-1.mp4", "the last seconds before fall 1"),
+    }
+    for words, (name, what) in films.items():
+        assert main(["film", str(run), "--seconds", "0.1", "--size", "64x64", *words]) == 0
+        assert (run / name).read_bytes()[4:8] == b"ftyp" and shows(run / name) == what
+    assert shows(run / "metrics.csv") is None
+
+
+def test_two_runs_are_shown_side_by_side(run, tmp_path):
+    path = tmp_path / "both.gif"
+    words = ["--seconds", "0.5", "--size", "256x192", "--out", str(path)]
+    assert main(["film", str(run), str(run), *words]) == 0
+    assert iio.imread(path).shape[1:3] == (192, 512)
+
+
+def test_a_policy_that_falls_lies_there_for_a_moment_and_is_counted(tmp_path):
+    train(replace(SMALL, method="ppo", steps=256), tmp_path)
+    steps = play(open_policy(tmp_path), seconds=40.0, noisy=True).steps
+    assert steps[-1].falls >= 1
+    assert [step.falls for step in steps] == sorted(step.falls for step in steps)
+    assert sum(step.fell for step in steps) == 14 * steps[-1].falls
 
 
 def test_falls_of_a_method_without_a_region_have_no_radius(tmp_path):
@@ -74,6 +98,7 @@ def test_falls_of_a_method_without_a_region_have_no_radius(tmp_path):
     ("words", "error"),
     [
         (["--fall", "9999"], "fall 9999 is not recorded"),
+        (["another"], "several runs in one film need --out"),
         (["--out", "film.avi"], "--out must end in .mp4, .gif"),
         (["--seconds", "0"], "--seconds must be a finite number > 0"),
         (["--size", "big"], "--size must be WIDTHxHEIGHT"),

@@ -34,7 +34,8 @@ def page(tmp_path_factory) -> Path:
     """Three methods on two robots, a failed run with a hostile error, a run with a hostile name, a film."""
     root = tmp_path_factory.mktemp("report")
     runs = write_campaign(root / "runs", ["ppo", "analytic", "safeexplorer"], ["half_cheetah", "ant"], 2, 120)
-    runs[0].joinpath("film.gif").write_bytes(b"GIF89a" + bytes(40))
+    for name in ("film.gif", "fall-3.gif", "holiday.gif"):
+        runs[0].joinpath(name).write_bytes(b"GIF89a" + bytes(40))
     hostile = replace(collect_run(write_run(root / "other", replace(SMALL, seed=9))), name=HOSTILE)
     write_result(hostile, root / "runs")
     broken = root / "runs" / "broken"
@@ -62,6 +63,14 @@ def test_nothing_in_the_data_ends_its_element(page):
     data = json.loads(text.split('id="data">')[1].split("</script>")[0])
     assert data["title"] == f"Runs {HOSTILE}"
     assert HOSTILE in {run["name"] for run in data["runs"]}
+
+
+def test_the_page_says_what_each_film_shows(page):
+    labels = {film["label"] for film in content(load_results([page.parent / "runs"]), "")["films"]}
+    assert {label.split(": ")[1] for label in labels} == {
+        "the trained policy at work",
+        "the last seconds before fall 3",
+    }
 
 
 def test_groups_are_runs_that_differ_in_their_seed_alone(page):

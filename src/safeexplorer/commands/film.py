@@ -1,4 +1,4 @@
-"""`safeexplorer film RUN`: the trained policy on its robot, or the last seconds before one of its falls."""
+"""`safeexplorer film RUN...`: trained policies on their robots, or the last seconds before a fall."""
 
 from __future__ import annotations
 
@@ -9,16 +9,24 @@ import numpy as np
 from safeexplorer import robots
 from safeexplorer.commands.options import named_path, say
 from safeexplorer.commands.robots import picture_size
-from safeexplorer.robots.films import MOTION, write_film
-from safeexplorer.runs.film import play, read_fall
+from safeexplorer.robots.films import MOTION, Film, write_film
+from safeexplorer.runs.film import file_name, play, read_fall
 from safeexplorer.runs.policies import open_policy
 from safeexplorer.runs.settings import stored_settings
 
 
 def add_film(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument("folder", type=named_path, metavar="RUN", help="run folder")
     parser.add_argument(
-        "--out", type=named_path, help="file to write, .mp4 or .gif (default: film.mp4 in the run folder)"
+        "folders",
+        type=named_path,
+        nargs="+",
+        metavar="RUN",
+        help="run folder; several are shown side by side",
+    )
+    parser.add_argument(
+        "--out",
+        type=named_path,
+        help="file to write, .mp4 or .gif (default: in the run folder film.mp4, film-alone.mp4 or fall-K.mp4)",
     )
     parser.add_argument(
         "--fall", type=int, metavar="K", help="play the black box of the K-th recorded fall instead"
@@ -37,19 +45,30 @@ def add_film(parser: argparse.ArgumentParser) -> None:
 
 def film_command(args: argparse.Namespace) -> int:
     """Write the film and say what is on it."""
-    path = args.out or args.folder / "film.mp4"
+    if len(args.folders) > 1 and args.out is None:
+        raise ValueError("several runs in one film need --out; it belongs to no single run folder")
+    helped = args.recovery == "on"
+    path = args.out or args.folders[0] / file_name(args.fall, helped)
     if path.suffix.lower() not in MOTION:
         raise ValueError(f"--out must end in {', '.join(MOTION)}, got {str(path)!r}")
     if not 0 < args.seconds < float("inf"):
         raise ValueError(f"--seconds must be a finite number > 0, got {args.seconds}")
     size = picture_size(args.size)
-    if args.fall is not None:
-        film = read_fall(args.folder, args.fall)
-    else:
-        policy, helped = open_policy(args.folder), args.recovery == "on"
-        film = play(policy, args.seconds, args.seed, args.noise, helped)
-    write_film(path, robots.get_robot(stored_settings(args.folder).robot), film, size)
-    share = np.mean([step.recovering for step in film.steps])
-    tail = "" if film.of_a_fall else f", {sum(step.fell for step in film.steps)} falls"
-    say(f"{path}: {len(film.steps) / film.rate:.1f} s, recovery on {share:.0%} of steps{tail}")
+    films = [
+        read_fall(folder, args.fall)
+        if args.fall is not None
+        else play(open_policy(folder), args.seconds, args.seed, args.noise, helped)
+        for folder in args.folders
+    ]
+    shown = [robots.get_robot(stored_settings(folder).robot) for folder in args.folders]
+    write_film(path, list(zip(shown, films, strict=True)), size)
+    say(*(f"{path}: {describe(film)}" for film in films))
     return 0
+
+
+def describe(film: Film) -> str:
+    """Whose film, how long, how often the recovery acted and, of a policy, how often it fell."""
+    share = np.mean([step.recovering for step in film.steps])
+    falls = film.steps[-1].falls
+    tail = f", {falls} fall{'s' * (falls != 1)}" if falls or not film.steps[-1].fell else ""
+    return f"{film.caption}: {len(film.steps) / film.rate:.1f} s, recovery on {share:.0%} of steps{tail}"

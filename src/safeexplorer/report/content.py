@@ -17,11 +17,11 @@ from safeexplorer.paper.series import envelope, on_grid, smooth
 from safeexplorer.paper.sheet import caption_lines, has_paper, lay_out
 from safeexplorer.paper.statistics import improvement
 from safeexplorer.report.groups import METHOD_LABELS, group_runs
+from safeexplorer.runs.film import shows
 from safeexplorer.runs.results import FAILED, Result
 from safeexplorer.runs.summary import tidy
 
 CURVES = {"return": "return_trailing", "falls": "falls", "recovery": "recovery_rate", "radius": "radius"}
-FILMS = ("film.mp4", "film.gif")
 FILM_BYTES, ALL_FILM_BYTES = 3_000_000, 12_000_000
 TYPES = {".mp4": "video/mp4", ".gif": "image/gif"}
 
@@ -148,12 +148,12 @@ def films(grid: Grid) -> list[dict[str, str]]:
     """The films that lie in the run folders, small ones, until the page would grow too large."""
     found, total = [], 0
     for group, run in [(every, run) for every in grid.groups.values() for run in every.runs]:
-        for path in (run.folder / name for name in FILMS) if run.folder else ():
-            size = path.stat().st_size if path.is_file() else 0
+        for path in sorted(run.folder.iterdir()) if run.folder else ():
+            size = path.stat().st_size if (what := shows(path)) else 0
             if size and size <= FILM_BYTES and total + size <= ALL_FILM_BYTES:
                 total += size
                 label = f"{ROBOT_LABELS[group.robot]}, {group.arm.label}, seed {run.spec.settings.seed}"
-                found.append({"label": label, "source": data_address(path)})
+                found.append({"label": f"{label}: {what}", "source": data_address(path)})
     return found
 
 

@@ -137,7 +137,7 @@ if (data.tables.length) {
 // -- films ------------------------------------------------------------------------------------------------
 
 if (data.films.length) {
-  const part = section("films", "Films", "The trained policies at work; recovery steps are tinted.");
+  const part = section("films", "Films", "Recovery steps are tinted; the bar is the distance D, the mark in its middle the radius d.");
   const grid = element("div", { class: "films" });
   for (const film of data.films) {
     const figure = element("figure"), moving = film.source.startsWith("data:video");

@@ -22,7 +22,7 @@ STILLS, MOTION = (".png", ".jpg"), (".mp4", ".gif")
 POLICIES = ("hold", "random", "zero")
 MAX_FPS = 30
 TINT, TINT_SHARE = np.array([214, 40, 57], np.float32), 0.22  # of a frame in which the recovery acts
-FELL_SECONDS = 0.7  # a film of a fall ends on its last frame for so long
+FELL_SECONDS = 0.7  # a film rests on a fall for so long
 INSIDE, OUTSIDE, INK, PANEL = (46, 160, 110), (214, 40, 57), (255, 255, 255), (20, 22, 26, 190)
 
 
@@ -33,7 +33,8 @@ class Step(NamedTuple):
     distance: float
     radius: float | None  # None: nobody would intervene
     recovering: bool
-    fell: bool = False
+    fell: bool = False  # it lies there
+    falls: int = 0  # so far
 
 
 class Film(NamedTuple):
@@ -42,18 +43,32 @@ class Film(NamedTuple):
     steps: list[Step]
     rate: int  # steps per second
     caption: str
-    of_a_fall: bool = False  # it ends with one, and rests on it
 
 
-def write_film(path: Path, robot: Robot, film: Film, size: tuple[int, int]) -> None:
-    """Each frame with its gauge."""
-    painter, stride, (steps, rate, caption, of_a_fall) = robot.painter(*size), stride_at(film.rate), film
-    frames = [paint(painter, step, caption) for step in steps[::stride]]
-    if of_a_fall:
-        last = paint(painter, steps[-1]._replace(fell=True), caption)
-        frames += [last] * round(FELL_SECONDS * rate / stride)
+def rest_on(step: Step, rate: int) -> list[Step]:
+    """A robot that has fallen lies there for a moment."""
+    return [step._replace(fell=True)] * round(FELL_SECONDS * rate)
+
+
+def write_film(path: Path, shown: Sequence[tuple[Robot, Film]], size: tuple[int, int]) -> None:
+    """One film, or several side by side as long as the shortest; each frame with its gauge."""
+    rates = {film.rate for _, film in shown}
+    if len(rates) > 1:
+        raise ValueError(
+            f"these robots take {', '.join(map(str, sorted(rates)))} steps a second; allowed: one rate"
+        )
+    rate = rates.pop()
+    stride = stride_at(rate)
+    frames = zip(*(draw_film(robot, film, stride, size) for robot, film in shown), strict=False)
+    write_motion(path, [np.hstack(side_by_side) for side_by_side in frames], rate / stride)
+
+
+def draw_film(robot: Robot, film: Film, stride: int, size: tuple[int, int]) -> list[np.ndarray]:
+    """Every stride-th step as a picture."""
+    painter = robot.painter(*size)
+    frames = [paint(painter, step, film.caption) for step in film.steps[::stride]]
     painter.close()
-    write_motion(path, frames, rate / stride)
+    return frames
 
 
 def film_robot(
@@ -118,7 +133,8 @@ def paint(painter: Painter, step: Step, caption: str) -> np.ndarray:
     draw = ImageDraw.Draw(image, "RGBA")
     draw_gauge(draw, image.size, step)
     font = ImageFont.load_default(max(11, image.height // 28))
-    draw.text((10, 8), caption, INK, font, stroke_width=1, stroke_fill=(0, 0, 0, 160))
+    counted = f", falls {step.falls}" if step.falls else ""
+    draw.text((10, 8), caption + counted, INK, font, stroke_width=1, stroke_fill=(0, 0, 0, 160))
     word = "FELL" if step.fell else "RECOVERY" if step.recovering else ""
     draw.text((image.width - 10, 8), word, INK, font, anchor="ra", stroke_width=1, stroke_fill=OUTSIDE)
     return np.asarray(image)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from pathlib import Path
 
 import numpy as np
@@ -10,10 +11,25 @@ from safeexplorer import robots
 from safeexplorer.acting.interventions import NoIntervention, SafeRegion, Situation
 from safeexplorer.acting.mixed import MixedPolicy
 from safeexplorer.acting.policy import draw_noise, propose
-from safeexplorer.robots.films import Film, Step
+from safeexplorer.robots.films import MOTION, Film, Step, rest_on
 from safeexplorer.runs.policies import TrainedPolicy
 from safeexplorer.runs.settings import Settings, stored_settings
 from safeexplorer.runs.world import make_intervention
+
+FILE_SHOWS = {"film": "the trained policy at work", "film-alone": "the trained policy without its recovery"}
+
+
+def file_name(fall: int | None, helped: bool) -> str:
+    """What a film is called in its run folder; `shows` reads it back."""
+    return f"fall-{fall}.mp4" if fall is not None else "film.mp4" if helped else "film-alone.mp4"
+
+
+def shows(path: Path) -> str | None:
+    """What a film of a run folder shows, as its name says; None: it is no film."""
+    if path.suffix not in MOTION:
+        return None
+    fall = re.fullmatch(r"fall-(\d+)", path.stem)
+    return f"the last seconds before fall {fall[1]}" if fall else FILE_SHOWS.get(path.stem)
 
 
 def play(
@@ -24,17 +40,19 @@ def play(
     env, mixed = robots.make(settings.robot, 1), MixedPolicy(NoIntervention(), None)
     if settings.method_row().intervenes and helped:
         mixed = policy.mixed
-    rng, rate, steps = np.random.default_rng(seed), env.metadata["render_fps"], []
+    rng, rate, steps, falls = np.random.default_rng(seed), env.metadata["render_fps"], [], 0
     observation, info = env.reset(seed=seed)
-    for _ in range(max(1, round(seconds * rate))):
+    while len(steps) < max(1, round(seconds * rate)):
         situation = Situation(observation, info["distance"], info["episode_length"])
         noise = draw_noise(params, (1,), rng) if noisy else 0.0
         proposed = propose(params, observation.astype(np.float32), noise)
         acted = mixed.act(situation, proposed, policy.progress, rng)
         qpos, distance = env.now.qpos[0].copy(), float(info["distance"][0])
         observation, _, terminated, _, info = env.step(acted.action)
-        recovering, fell = bool(acted.recovering[0]), bool(terminated[0])
-        steps.append(Step(qpos, distance, policy.radius, recovering, fell))
+        steps.append(Step(qpos, distance, policy.radius, bool(acted.recovering[0]), falls=falls))
+        if terminated[0]:
+            falls += 1
+            steps += rest_on(steps[-1]._replace(falls=falls), rate)
     return Film(steps, rate, f"{caption(settings)}, recovery {'on' if helped else 'off'}")
 
 
@@ -49,7 +67,8 @@ def read_fall(folder: Path, number: int) -> Film:
         radius = float(box["radius"]) if isinstance(make_intervention(settings), SafeRegion) else None
         rows = zip(box["qpos"], box["distance"], box["recovering"], strict=True)
         steps = [Step(qpos, float(distance), radius, bool(acts)) for qpos, distance, acts in rows]
-        return Film(steps, int(box["rate"]), f"fall {number} of {caption(settings)}", of_a_fall=True)
+        rate = int(box["rate"])
+        return Film(steps + rest_on(steps[-1], rate), rate, f"fall {number} of {caption(settings)}")
 
 
 def caption(settings: Settings) -> str:
