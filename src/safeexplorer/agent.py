@@ -60,6 +60,8 @@ class SafeExplorer:
         `RobotLoop` of a physical robot.
     recovery: a callable [k, n] -> [k, m], anything with SB3's `predict`, an .onnx file, a shipped recovery by name.
     region: where the policy acts; or `intervention`, any object with `takes_over(situation, progress)`.
+    fell: which terminations are falls, if not all: a function of one robot's last (observation, info), a key of `info`
+        such as "crashed", or one negated, "not is_success". The others ended at a goal.
     method: a row of the method table. `settings`: any other field of `Settings`, such as gamma=0.98.
     """
 
@@ -74,6 +76,7 @@ class SafeExplorer:
         seed: int = 1,
         num_envs: int = 4,
         eval_env: Any = None,
+        fell: Any = None,
         **settings: Any,
     ):
         if region is not None and intervention is not None:
@@ -92,7 +95,8 @@ class SafeExplorer:
         if isinstance(env, RobotLoop):
             self.world = loop_world(self.settings, env, recovery, intervention or region)
         else:
-            self.world = make_world(self.settings, env, recovery, intervention or region, eval_env)
+            self.world = make_world(self.settings, env, recovery, intervention or region, eval_env, fell)
+        self.fell = fell
         self.settings = replace(self.settings, num_envs=self.world.env.num_envs)
         complete = self.settings.resolved()
         check_fit(complete, self.world)
@@ -190,7 +194,11 @@ class SafeExplorer:
         if env is None and self.world is None:
             raise ValueError("this agent was loaded without an environment; give evaluate(env=...) one")
         intervention = self.world.intervention if self.world is not None else NoIntervention()
-        eval_env = self.world.env if env is None else make_eval_env(env, EVAL_EPISODES, intervention)
+        eval_env = (
+            self.world.env
+            if env is None
+            else make_eval_env(env, EVAL_EPISODES, intervention, getattr(self, "fell", None))
+        )
         alone = MixedPolicy(intervention, recovery=None)
         return evaluate(self.learner.params, eval_env, alone, LAST, seed, deterministic)
 

@@ -35,7 +35,7 @@ def value_after(shape) -> np.ndarray:
 def reference(rollout: Rollout, next_value: np.ndarray) -> Segments:
     """Walk along each environment; collect the steps of a segment; when it ends, fill in what is known."""
     steps, width = rollout.recovering.shape
-    start, succeeded = np.zeros((2, steps, width), bool)
+    start, succeeded, terminal = np.zeros((3, steps, width), bool)
     length, remaining, end_value = np.zeros((3, steps, width))
     for e in range(width):
         members: list[int] = []
@@ -47,15 +47,16 @@ def reference(rollout: Rollout, next_value: np.ndarray) -> Segments:
             segment_goes_on = t + 1 < steps and rollout.recovering[t + 1, e] and not episode_over
             if segment_goes_on:
                 continue
-            fell = rollout.terminated[t, e]
+            over, fell = rollout.terminated[t, e], rollout.terminated[t, e] and not rollout.reached[t, e]
             start[members[0], e] = True
             for k, member in enumerate(members):
                 length[member, e] = len(members)
                 remaining[member, e] = len(members) - k
                 succeeded[member, e] = not fell
-                end_value[member, e] = rollout.task_reward[t, e] if fell else next_value[t, e]
+                terminal[member, e] = over
+                end_value[member, e] = rollout.task_reward[t, e] if over else next_value[t, e]
             members = []
-    return Segments(start, length, remaining, succeeded, end_value)
+    return Segments(start, length, remaining, succeeded, terminal, end_value)
 
 
 def assert_same(found: Segments, expected: Segments) -> None:

@@ -53,17 +53,17 @@ class Ledger:
 
     def add(self, rollout: Rollout, update: int) -> list[Episode]:
         """Count one rollout; the episodes that ended in it, in order of time."""
-        recovering, terminated = rollout.recovering, rollout.terminated
-        ended = terminated | rollout.truncated
+        recovering, fell = rollout.recovering, rollout.fell
+        ended = rollout.terminated | rollout.truncated
         stays_open = recovering & ~ended
         was_open = np.concatenate([self.open[None], stays_open[:-1]])
         self.open = stays_open[-1].copy()
-        failed = int((recovering & terminated).sum())
+        failed = int((recovering & fell).sum())
         closed = int((was_open & ~recovering).sum() + (recovering & ended).sum())
         new = Counts(
             main_steps=int((~recovering).sum()),
             recovery_steps=int(recovering.sum()),
-            falls=int(terminated.sum()),
+            falls=int(fell.sum()),
             episodes=int(ended.sum()),
             exits=int((recovering & ~was_open).sum()),
             succeeded=closed - failed,
@@ -96,7 +96,7 @@ class Ledger:
                 self._run_on(rollout, robot, slice(begin, t + 1))
                 length = int(self.running_length[robot])
                 share = float(self.running_recovery[robot] / length)
-                fell = bool(rollout.terminated[t, robot])
+                fell = bool(rollout.fell[t, robot])
                 total = float(self.running_return[robot])
                 finished.append(Episode(update, int(t), robot, total, length, fell, share))
                 self.running_return[robot] = self.running_length[robot] = self.running_recovery[robot] = 0

@@ -73,7 +73,7 @@ class Collector:
             rollout.recovering[t], rollout.action[t], rollout.recovery_log_density[t] = acted
             step = env.step(acted.action)
             self.observation, rollout.task_reward[t], rollout.terminated[t], rollout.truncated[t], info = step
-            self.distance = info["distance"]
+            self.distance, rollout.reached[t] = info["distance"], info.get("reached", False)
             self.episode_step = self.episode_step + 1
             if "intervention" in info:
                 self._note_takeovers(t, info)

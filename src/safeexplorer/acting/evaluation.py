@@ -47,7 +47,7 @@ def evaluate(
         observation, reward, terminated, truncated, info = env.step(acted.action)
         total += alive * reward
         length += alive
-        fell |= alive & terminated
+        fell |= alive & terminated & ~info.get("reached", np.False_)
         alive &= ~(terminated | truncated)
     means = total.mean(), length.mean(), fell.mean(), outside.sum() / length.sum()
     return Evaluation(*map(float, means))

@@ -16,13 +16,19 @@ class Rollout(NamedTuple):
     proposed: Any  # [T, E, m] the main policy's own sample, unclipped, drawn at every step
     action: Any  # [T, E, m] the sample on main steps, the executed recovery action on recovery steps
     task_reward: Any  # [T, E] the environment's own reward
-    terminated: Any  # [T, E] bool, a fall
+    terminated: Any  # [T, E] bool, the episode ended for good: a fall, unless `reached`
     truncated: Any  # [T, E] bool, the time limit (never true where terminated)
     recovering: Any  # [T, E] bool, s_t outside the main-policy set: the recovery acted
     next_outside: Any  # [T, E] bool, s_{t+1} outside the main-policy set
     recovery_log_density: Any  # [T, E] log mu(a_t | s_t) where a sampled recovery acted, else 0
     reroll_value: Any = 0.0  # [T, E] mean value of re-rolled recoveries at a segment's first step, else 0
     reroll_count: Any = 0.0  # [T, E] how many recoveries were re-rolled there
+    reached: Any = np.False_  # [T, E] bool, terminated because the task was done
+
+    @property
+    def fell(self) -> Any:
+        """[T, E] bool, terminated otherwise than by reaching a goal."""
+        return self.terminated & ~self.reached
 
 
 def blank_rollout(shape: tuple[int, int], n: int = 1, m: int = 1, **known: Any) -> Rollout:
@@ -43,6 +49,7 @@ def blank_rollout(shape: tuple[int, int], n: int = 1, m: int = 1, **known: Any) 
         recovering=np.zeros(shape, bool),
         next_outside=np.zeros(shape, bool),
         recovery_log_density=np.zeros(shape, np.float32),
+        reached=np.zeros(shape, bool),
     )
     return blank._replace(**known)
 
@@ -54,7 +61,8 @@ class Segments(NamedTuple):
     length: Any  # [T, E] length of the segment that contains the step, else 0
     remaining: Any  # [T, E] steps until the segment ends (1 on its last step), else 0
     succeeded: Any  # [T, E] bool, the segment did not end in a fall
-    end_value: Any  # [T, E] V at re-entry on success, r_term on failure, else 0
+    terminal: Any  # [T, E] bool, the segment's last step terminated, by a fall or at a goal
+    end_value: Any  # [T, E] r_term where it is terminal, else V at re-entry, else 0
 
 
 class Batch(NamedTuple):

@@ -17,6 +17,7 @@ import numpy as np
 from gymnasium.spaces import Discrete, flatten
 from gymnasium.vector import AsyncVectorEnv, AutoresetMode, SyncVectorEnv, VectorEnv, VectorWrapper
 
+from safeexplorer.adapters.ends import Ends
 from safeexplorer.adapters.episode_memory import EpisodeMemory
 from safeexplorer.adapters.spaces import (
     flat_action_space,
@@ -29,6 +30,7 @@ from safeexplorer.adapters.spaces import (
 from safeexplorer.adapters.stable_baselines import StableBaselinesEnv
 from safeexplorer.adapters.takeovers import Takeover, speaks, takeover_of
 
+Fell = Callable[[np.ndarray, dict[str, Any]], bool] | str | None
 Distance = Callable[[np.ndarray], np.ndarray] | str | None
 MASKED = (SyncVectorEnv, AsyncVectorEnv)  # honour options["reset_mask"] in every mode
 SEEDS = 2**31  # environments of others may take no larger seed
@@ -78,10 +80,11 @@ class Environments(VectorWrapper):
     """E environments behind one face; see the module's docstring.
 
     `info` of `reset` and `step` holds `distance` [E] (NaN without one); where episodes ended `final_obs`, `final_info`
-    and their masks; and where the environment reported takeovers `intervention` and `executed_action`.
+    and their masks, and `reached`, which of them ended at a goal; and where the environment reported takeovers
+    `intervention` and `executed_action`.
     """
 
-    def __init__(self, env: VectorEnv, distance: Distance = None):
+    def __init__(self, env: VectorEnv, distance: Distance = None, fell: Fell = None):
         super().__init__(env)
         mode = env.metadata.get("autoreset_mode")
         if not isinstance(mode, AutoresetMode):
@@ -96,6 +99,7 @@ class Environments(VectorWrapper):
         self.single_action_space = flat_action_space(self.raw_action_space)
         self.metadata = {**env.metadata, "autoreset_mode": AutoresetMode.SAME_STEP}
         self._same_step, self._distance = mode == AutoresetMode.SAME_STEP, distance
+        self._ends = Ends(fell)
         if mode == AutoresetMode.NEXT_STEP and not isinstance(env.unwrapped, MASKED):
             raise ValueError(
                 f"{type(env.unwrapped).__name__} declares AutoresetMode.NEXT_STEP: it spends steps on resets, on which "
@@ -145,7 +149,9 @@ class Environments(VectorWrapper):
             self._hear(info, news)
         elif self._same_step:
             self._read_finals(observation, info, ended, news)
+            news["reached"] = self._ends.reached(terminated, news["final_obs"], info.get("final_info", {}))
         else:
+            news["reached"] = self._ends.reached(terminated, observation, info)
             observation = self._begin_again(observation, info, ended, news)
         self._observation = observation
         return observation, reward, terminated, truncated, news

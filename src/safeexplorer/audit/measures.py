@@ -84,8 +84,8 @@ def measure_segments(rollout: Rollout) -> SegmentFacts:
     robot, first = np.nonzero(start.T)  # in the order of time, robot by robot
     lengths = length[first, robot]
     last = first + lengths - 1
-    fell = rollout.terminated[last, robot]
-    timed_out = rollout.truncated[last, robot]
+    fell = rollout.fell[last, robot]
+    timed_out = (rollout.truncated | (rollout.terminated & ~rollout.fell))[last, robot]  # or at a goal
     still_open = ~fell & ~timed_out & (last == len(start) - 1)
     reentered = ~(fell | timed_out | still_open)
     again = reexits(rollout, robot, first, last) & reentered[:-1]
@@ -114,8 +114,8 @@ def reexits(rollout: Rollout, robot: np.ndarray, first: np.ndarray, last: np.nda
 
 def measure_falls(rollout: Rollout) -> Falls:
     """Falls by who acted."""
-    lost = int(rollout.terminated[rollout.recovering].sum())
-    return Falls(policy=int(rollout.terminated.sum()) - lost, recovery=lost)
+    lost = int(rollout.fell[rollout.recovering].sum())
+    return Falls(policy=int(rollout.fell.sum()) - lost, recovery=lost)
 
 
 def measure_region(rollout: Rollout) -> Region:

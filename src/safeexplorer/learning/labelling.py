@@ -38,9 +38,10 @@ def learning_reward(rollout: Rollout, method: Method) -> Any:
 def analytic_value(value: Any, segments: Segments, gamma: float) -> Any:
     """Proposition 6, equation (analytic-V): at the state that triggers recovery,
 
-    V(s_t) = gamma^l V(s_{t+l}) on success and gamma^(l-1) r_term on failure, l the segment's length.
+    V(s_t) = gamma^l V(s_{t+l}) on success and gamma^(l-1) r_term on failure, l the segment's length;
+    at a goal, too, the last reward is all that follows.
     """
-    exponent = segments.length - jnp.where(segments.succeeded, 0, 1)
+    exponent = segments.length - segments.terminal
     return jnp.where(segments.start, gamma**exponent * segments.end_value, value)
 
 
@@ -76,13 +77,13 @@ def advantages(
 
 def gate(method: Method, segments: Segments, value: Any, gamma: float) -> Any:
     """w_t of the compatibility loss: hard = 1[segment succeeded]; soft = gamma^k V(s_{t+k}) - V(s_t), with k
-    the steps left in the segment (r_term stands for the value where it failed); always = 1."""
+    the steps left in the segment (r_term stands for the value where it is terminal); always = 1."""
     if method.gate == "hard":
         return segments.succeeded.astype(value.dtype)
     if method.gate == "always":
         return jnp.ones_like(value)
     if method.gate == "soft":
-        exponent = segments.remaining - jnp.where(segments.succeeded, 0, 1)
+        exponent = segments.remaining - segments.terminal
         return gamma**exponent * segments.end_value - value
     return jnp.zeros_like(value)
 

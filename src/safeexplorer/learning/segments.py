@@ -13,9 +13,9 @@ from safeexplorer.acting.trajectory import Rollout, Segments
 def find_segments(rollout: Rollout, next_value: Any) -> Segments:
     """One scan backwards through the rollout, all environments at once.
 
-    A segment is a maximal run of recovery steps within an episode. It failed if its last step
-    terminated. Otherwise it succeeded: it re-entered the region, or was cut by the time limit or the
-    end of the rollout, which counts as a tentative success that bootstraps from the next observation.
+    A segment is a maximal run of recovery steps within an episode. It failed if its last step was a
+    fall. Otherwise it succeeded: it re-entered the region, ended at a goal, or was cut by the time limit or
+    the end of the rollout, which counts as a tentative success that bootstraps from the next observation.
     """
     recovering, terminated = rollout.recovering, rollout.terminated
     ended = terminated | rollout.truncated
@@ -26,19 +26,21 @@ def find_segments(rollout: Rollout, next_value: Any) -> Segments:
     end_value_here = jnp.where(terminated, rollout.task_reward, next_value)
 
     def backwards(after, step):
-        last, recovering, terminated, end_value_here = step
-        remaining, succeeded, end_value = after
+        last, recovering, terminated, fell, end_value_here = step
+        remaining, succeeded, terminal, end_value = after
         remaining = jnp.where(recovering, jnp.where(last, 1, remaining + 1), 0)
-        succeeded = recovering & jnp.where(last, ~terminated, succeeded)
+        succeeded = recovering & jnp.where(last, ~fell, succeeded)
+        terminal = recovering & jnp.where(last, terminated, terminal)
         end_value = jnp.where(recovering, jnp.where(last, end_value_here, end_value), 0.0)
-        now = (remaining, succeeded, end_value)
+        now = (remaining, succeeded, terminal, end_value)
         return now, now
 
     width = recovering.shape[1]
-    nothing = (jnp.zeros(width, jnp.int32), jnp.zeros(width, bool), jnp.zeros(width, end_value_here.dtype))
-    steps = (last, recovering, terminated, end_value_here)
-    _, (remaining, succeeded, end_value) = jax.lax.scan(backwards, nothing, steps, reverse=True)
-    return Segments(start, _whole_length(start, recovering, remaining), remaining, succeeded, end_value)
+    no = jnp.zeros(width, bool)
+    nothing = (jnp.zeros(width, jnp.int32), no, no, jnp.zeros(width, end_value_here.dtype))
+    steps = (last, recovering, terminated, rollout.fell, end_value_here)
+    _, (remaining, *ending) = jax.lax.scan(backwards, nothing, steps, reverse=True)
+    return Segments(start, _whole_length(start, recovering, remaining), remaining, *ending)
 
 
 def _whole_length(start: Any, recovering: Any, remaining: Any) -> Any:

@@ -23,7 +23,7 @@ from safeexplorer.acting.interventions import (
 )
 from safeexplorer.acting.policy import Sizes
 from safeexplorer.acting.schedules import linear, make_schedule
-from safeexplorer.adapters.environments import Environments, more_rows, vectorise
+from safeexplorer.adapters.environments import Environments, Fell, more_rows, vectorise
 from safeexplorer.adapters.spaces import from_space, sizes_of
 from safeexplorer.learning.methods import CONSTRAINED, METHODS
 from safeexplorer.recovery import CheckedRecovery, as_recovery, interface_between, load_recovery
@@ -88,20 +88,22 @@ def robot_of(env: Any) -> tuple[str | None, Any]:
     return None, env
 
 
-def make_eval_env(env: Any, episodes: int, intervention: Intervention) -> VectorEnv:
+def make_eval_env(env: Any, episodes: int, intervention: Intervention, fell: Fell = None) -> VectorEnv:
     """Environments to evaluate a policy in: as many copies of an id as there are to be episodes."""
     robot, env = robot_of(env)
     if robot is not None:
         return robots.make(robot, episodes) if env is None else env
-    return Environments(vectorise(env, episodes), getattr(intervention, "distance", None))
+    return Environments(vectorise(env, episodes), getattr(intervention, "distance", None), fell)
 
 
 def make_world(
-    settings: Settings, env: Any, recovery: Any, intervention: Intervention | None, eval_env: Any
+    settings: Settings, env: Any, recovery: Any, intervention: Intervention | None, eval_env: Any, fell: Fell
 ) -> World:
     """From what the caller gave; what was left out of a built-in robot is the robot's own."""
     if settings.robot is None:
-        return own_world(settings, env, recovery, intervention, eval_env)
+        return own_world(settings, env, recovery, intervention, eval_env, fell)
+    if fell is not None:
+        raise ValueError(f"fell is {fell!r}; a built-in robot says itself when it fell: leave it out")
     world = robot_world(settings.resolved())
     if isinstance(env, VectorEnv):
         world.env = env
@@ -113,11 +115,11 @@ def make_world(
 
 
 def own_world(
-    settings: Settings, env: Any, recovery: Any, intervention: Intervention | None, eval_env: Any
+    settings: Settings, env: Any, recovery: Any, intervention: Intervention | None, eval_env: Any, fell: Fell
 ) -> World:
     """An environment of the caller's own."""
     distance = getattr(intervention, "distance", None)
-    vector = Environments(vectorise(env, settings.num_envs), distance)
+    vector = Environments(vectorise(env, settings.num_envs), distance, fell)
     if vector.single_observation_space is not vector.raw_observation_space:
         print(
             f"observations are flattened to rows of {vector.sizes.observation} numbers, in the order of "
@@ -127,7 +129,9 @@ def own_world(
     if settings.eval_every and eval_env is None and not isinstance(env, str):
         raise ValueError(f"eval_every is {settings.eval_every}; allowed without an eval_env: 0")
     if settings.eval_every:
-        eval_env = make_eval_env(env if eval_env is None else eval_env, settings.eval_episodes, intervention)
+        eval_env = make_eval_env(
+            env if eval_env is None else eval_env, settings.eval_episodes, intervention, fell
+        )
     else:
         eval_env = None
     method = settings.method_row()

@@ -54,7 +54,7 @@ class ConstrainedLearner:
 
     def update(self, rollout: Rollout, order: np.ndarray, learning_rate: float) -> dict[str, float | None]:
         """Learn from one rollout; a row of metrics, with `finite` among them."""
-        cost = self.cost(rollout.terminated, rollout.distance)
+        cost = self.cost(rollout.fell, rollout.distance)
         ended = self.budget.add(cost, rollout.terminated | rollout.truncated)
         average = self.budget.average()
         self.rewards = merge(self.rewards, rollout.task_reward.reshape(-1))

@@ -1,0 +1,73 @@
+"""How an episode ended for good: by a fall, or because the task was done."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+
+SUCCESS = ("is_success", "success")  # keys of `info` that others use
+NOT = "not "
+
+
+class Ends:
+    """Which terminations are falls.
+
+    `fell` is a function of one robot's last (observation, info), a key of `info` such as "crashed", or a key with
+    "not " before it, such as "not is_success". None: every termination is one, and a notice says so where `info` speaks
+    of success.
+    """
+
+    def __init__(self, fell: Callable[[np.ndarray, dict[str, Any]], bool] | str | None):
+        if fell is not None and not callable(fell) and not (isinstance(fell, str) and fell.removeprefix(NOT)):
+            raise ValueError(
+                f"fell is {fell!r}; allowed: a function of (observation, info), a key of info, "
+                f"or {NOT + SUCCESS[0]!r}"
+            )
+        self.fell, self.noticed = fell, False
+
+    def reached(self, terminated: np.ndarray, observation: np.ndarray, info: dict[str, Any]) -> np.ndarray:
+        """[E] bool: terminated, but not by a fall."""
+        reached = np.zeros(len(terminated), bool)
+        for robot in np.flatnonzero(terminated):
+            reached[robot] = not self._fell(observation[robot], info_of(info, robot))
+        return reached
+
+    def _fell(self, observation: np.ndarray, info: dict[str, Any]) -> bool:
+        if callable(self.fell):
+            return bool(self.fell(observation, info))
+        if self.fell is None:
+            self._notice(info)
+            return True
+        key = self.fell.removeprefix(NOT)
+        if key not in info:
+            known = ", ".join(sorted(info)) or "nothing"
+            raise ValueError(f"fell is {self.fell!r}; info of a terminated episode has: {known}")
+        return bool(info[key]) != self.fell.startswith(NOT)
+
+    def _notice(self, info: dict[str, Any]) -> None:
+        said = next((key for key in SUCCESS if info.get(key)), None)
+        if said is None or self.noticed:
+            return
+        self.noticed = True
+        print(
+            f"an episode terminated with info[{said!r}] true and is counted as a fall; "
+            f"if it is a success, say fell={NOT + said!r}",
+            file=sys.stderr,
+        )
+
+
+def info_of(info: dict[str, Any], robot: int) -> dict[str, Any]:
+    """What the `info` of a vector environment tells of one robot."""
+    mine = {}
+    for key, values in info.items():
+        told = info.get(f"_{key}")
+        if key.startswith("_") or (told is not None and not told[robot]):
+            continue
+        if isinstance(values, dict):
+            mine[key] = info_of(values, robot)
+        elif isinstance(values, np.ndarray | list | tuple) and robot < len(values):
+            mine[key] = values[robot]
+    return mine
