@@ -12,6 +12,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 from records import read_table
+from short_runs import SHORT
 from synthetic import write_run
 
 from safeexplorer.files.checkpoint import checkpoints, load_checkpoint
@@ -24,9 +25,7 @@ from safeexplorer.runs.training import train
 
 METHODS = ("ppo_lagrangian", "cpo")
 UPDATES = 9  # 1152 steps per robot: past the time limit, so that an episode ends
-SMALL = Settings(
-    steps=UPDATES * 256, num_envs=2, rollout_steps=128, epochs=2, minibatches=4, checkpoint_every=2
-)
+SMALL = replace(SHORT, steps=UPDATES * 256, checkpoint_every=2)
 
 
 @pytest.fixture(scope="module", params=METHODS)
