@@ -19,7 +19,7 @@ def has_density(robot: str) -> bool:
 
 
 @pytest.mark.slow
-@pytest.mark.timeout(600)
+@pytest.mark.timeout(1200)  # three dozen runs in processes of their own
 def test_every_artefact_launches_and_renders(tmp_path, capsys):
     """On HalfCheetah, and on Ant what the paper shows on Ant alone; artefacts share the runs they have in common."""
     runs, figures = tmp_path / "runs", tmp_path / "figures"
