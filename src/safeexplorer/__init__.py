@@ -18,6 +18,7 @@ HOMES = {
     "logarithmic": "acting.schedules",
     "step": "acting.schedules",
     "constant": "acting.schedules",
+    "auto": "acting.schedules",
     "RecoveryWrapper": "adapters.takeovers",
     "ReportTakeovers": "adapters.takeovers",
     "RobotLoop": "realtime",

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import math
 import os
 import tempfile
 from collections.abc import Callable, Sequence
@@ -16,9 +17,17 @@ from gymnasium import spaces
 
 from safeexplorer.acting.collector import Collector
 from safeexplorer.acting.evaluation import Evaluation, evaluate
-from safeexplorer.acting.interventions import LAST, Intervention, NoIntervention, SafeRegion
+from safeexplorer.acting.handover import handed_over
+from safeexplorer.acting.interventions import (
+    LAST,
+    Intervention,
+    NoIntervention,
+    ReportedTakeovers,
+    SafeRegion,
+)
 from safeexplorer.acting.mixed import MixedPolicy
 from safeexplorer.acting.policy import draw_noise, propose
+from safeexplorer.acting.schedules import Auto
 from safeexplorer.adapters.spaces import (
     describe_space,
     flat_action_space,
@@ -87,7 +96,8 @@ class SafeExplorer:
                     f"{name} is {who!r}; allowed: an object with takes_over, such as SafeRegion(...)"
                 )
         robot, env = robot_of(env)
-        given = {"robot": robot, "method": method, "seed": seed, "num_envs": num_envs} | settings
+        given = {"robot": robot, "method": method, "seed": seed, "num_envs": num_envs}
+        given |= settings_of(intervention or region, env) | settings
         if eval_env is not None:
             given.setdefault("eval_every", EVAL_EVERY)
         self.settings = from_dict(given)
@@ -199,7 +209,7 @@ class SafeExplorer:
             if env is None
             else make_eval_env(env, EVAL_EPISODES, intervention, getattr(self, "fell", None))
         )
-        alone = MixedPolicy(intervention, recovery=None)
+        alone = MixedPolicy(handed_over(intervention, self.learner.handover), recovery=None)
         return evaluate(self.learner.params, eval_env, alone, LAST, seed, deterministic)
 
     def audit(self, steps: int = 8192, progress: float = 0.0, seed: int = 0) -> Audit:
@@ -263,25 +273,40 @@ class SafeExplorer:
             spaces = [space_of(text) for text in facts["spaces"]]
         except (KeyError, ValueError, OSError) as error:
             raise ValueError(f"{path} is no saved agent: {error}") from error
-        stored = facts["settings"]
-        if env is None:
-            agent = cls.__new__(cls)
-            agent.world, agent.settings = None, from_dict(stored)
-            agent.observation_space, agent.action_space = spaces
-            agent.learner = make_learner(
-                agent.settings.resolved(), np.random.default_rng(0), sizes_of(*spaces)
-            )
-            agent._begin()
-        else:
-            brought = ("robot", "recovery", "intervention")  # by the caller, again
-            own = {name: value for name, value in stored.items() if name not in brought}
-            agent = cls(env, **own | arguments)
-            if [space_of(describe_space(s)) for s in (agent.observation_space, agent.action_space)] != spaces:
-                raise ValueError(f"{path} was trained on other spaces: {spaces[0]} and {spaces[1]}")
-        state = unflatten_like(agent.learner.get_state(), under("learner/", arrays))
-        agent.learner.set_state(state)
+        bare = cls.__new__(cls)
+        bare.world, bare.settings = None, from_dict(facts["settings"])
+        bare.observation_space, bare.action_space = spaces
+        bare.learner = make_learner(bare.settings.resolved(), np.random.default_rng(0), sizes_of(*spaces))
+        bare.learner.set_state(unflatten_like(bare.learner.get_state(), under("learner/", arrays)))
+        bare._begin()
+        agent = bare if env is None else bare._at(env, arguments, path)
         agent.num_timesteps = facts["num_timesteps"]
         return agent
+
+    def _at(self, env: Any, arguments: dict[str, Any], path: Path) -> SafeExplorer:
+        """The same agent in an environment, of another number of robots perhaps."""
+        brought = ["robot", "recovery", "intervention"]  # by the caller, again
+        if arguments.get("region") is not None or arguments.get("intervention") is not None:
+            brought += ["schedule", "max_radius"]
+        own = {name: value for name, value in self.settings.as_dict().items() if name not in brought}
+        agent = type(self)(env, **own | arguments)
+        spaces = [self.observation_space, self.action_space]
+        if [space_of(describe_space(s)) for s in (agent.observation_space, agent.action_space)] != spaces:
+            raise ValueError(f"{path} was trained on other spaces: {spaces[0]} and {spaces[1]}")
+        agent.learner.set_state(self.learner.get_state())
+        return agent
+
+
+def settings_of(intervention: Intervention | None, env: Any) -> dict[str, Any]:
+    """What the region that the caller brings says about the settings."""
+    who = env.pilot.intervention if isinstance(env, RobotLoop) else intervention
+    if who is None:
+        return {}
+    if isinstance(who, SafeRegion) and isinstance(who.radius, Auto):
+        largest = who.radius.largest
+        return {"schedule": "auto", "max_radius": largest if math.isfinite(largest) else None}
+    alien = {"begin_as_recovery": False} if isinstance(who, ReportedTakeovers) else {}
+    return {"schedule": "linear"} | alien
 
 
 # -- files -------------------------------------------------------------------------------------------------

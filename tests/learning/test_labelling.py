@@ -12,7 +12,15 @@ from hypothesis import strategies as st
 
 from safeexplorer.acting.trajectory import Batch, Rollout, blank_rollout
 from safeexplorer.learning.labelling import Appraisal, advantages, label, learning_reward, stored_action
-from safeexplorer.learning.methods import ANALYTIC, METHODS, SAFEEXPLORER, SOFT, Method
+from safeexplorer.learning.methods import (
+    ANALYTIC,
+    METHODS,
+    PARTS,
+    SAFEEXPLORER,
+    SAFEEXPLORER_AUTO,
+    SOFT,
+    Method,
+)
 from safeexplorer.learning.networks import init_actor_critic
 from safeexplorer.learning.update import appraise
 from safeexplorer.theory.update import example_rollout
@@ -170,9 +178,17 @@ def differing_fields(first: str, second: str) -> set[str]:
     return {name for name in Batch._fields if not np.array_equal(getattr(a, name), getattr(b, name))}
 
 
-@pytest.mark.parametrize(("first", "second"), list(combinations(METHODS, 2)))
+LABELLED = [name for name in METHODS if name != "safeexplorer_auto"]  # which differs around the batch
+
+
+@pytest.mark.parametrize(("first", "second"), list(combinations(LABELLED, 2)))
 def test_every_pair_of_methods_yields_a_different_batch(first, second):
     assert differing_fields(first, second)
+
+
+def test_the_automatic_row_is_safeexplorer_with_every_part_on():
+    named = {"name": "safeexplorer_auto", "summary": SAFEEXPLORER_AUTO.summary}
+    assert replace(SAFEEXPLORER, **named, **dict.fromkeys(PARTS, True)) == SAFEEXPLORER_AUTO
 
 
 @pytest.mark.parametrize(

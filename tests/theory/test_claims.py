@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 
 from safeexplorer.acting.interventions import JumpStart, SafeRegion, StateShield
 from safeexplorer.acting.schedules import constant
-from safeexplorer.theory import gap, gradient, recovery_value, update
+from safeexplorer.theory import first_exit, gap, gradient, recovery_value, update
 from safeexplorer.theory.check import Check
 from safeexplorer.theory.enumeration import (
     enumerate_trajectories,
@@ -45,6 +45,10 @@ def assert_all_hold(checks: list[Check]) -> None:
 @pytest.mark.parametrize("intervention", gradient.INTERVENTIONS)
 def test_masked_gradient_is_the_gradient_of_the_mixed_return(intervention, recovery):
     assert_all_hold([gradient.masked_gradient(intervention, recovery)])
+
+
+def test_the_first_exit_bounds_beta_and_the_gap():
+    assert_all_hold(first_exit.first_exit_checks())
 
 
 @pytest.mark.parametrize(

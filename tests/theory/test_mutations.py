@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 from safeexplorer.learning.methods import SAFEEXPLORER
-from safeexplorer.theory import gap, gradient, recovery_value, update
+from safeexplorer.theory import first_exit, gap, gradient, recovery_value, update
 from safeexplorer.theory.check import Check
 from safeexplorer.theory.enumeration import score_estimator, unmasked
 from safeexplorer.theory.mdp import outside_region
@@ -85,3 +85,18 @@ def test_the_wrong_gate_fails_the_imitation_limit(monkeypatch):
 def test_nan_never_passes():
     assert not Check("", "", np.nan, "<=", 1.0).passed
     assert not Check("", "", np.nan, ">=", 1.0).passed
+
+
+def test_a_first_exit_that_is_seen_a_step_late_fails(monkeypatch):
+    late = lambda case, policy, true=first_exit.first_exit_discount: case.mdp.gamma * true(case, policy)  # noqa: E731
+    monkeypatch.setattr(first_exit, "first_exit_discount", late)
+    alike, beta, *_ = first_exit.first_exit_bounds()
+    assert alike.passed and not beta.passed
+
+
+def test_a_mixed_policy_that_differs_inside_is_noticed(monkeypatch):
+    def swapped(case, true=first_exit.random_cases):
+        return [one._replace(mixed=one.mixed[:, ::-1]) for one in true(case)]
+
+    monkeypatch.setattr(first_exit, "random_cases", swapped)
+    assert not first_exit.first_exit_bounds()[0].passed

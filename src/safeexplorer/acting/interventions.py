@@ -13,7 +13,7 @@ from typing import NamedTuple, Protocol
 
 import numpy as np
 
-from safeexplorer.acting.schedules import Schedule, constant
+from safeexplorer.acting.schedules import Schedule, auto, constant
 
 LAST = float(np.nextafter(1.0, 0.0))  # progress at the end of training
 
@@ -46,7 +46,8 @@ class NoIntervention:
 class SafeRegion:
     """M = R(d) = {s : D(s) <= d}, d following the curriculum (Corollary 2). A NaN distance is outside.
 
-    `radius` is a schedule or one number for all of training. `distance` says where D comes from, in an environment
+    `radius` is a schedule, one number for all of training, or "auto": as the evidence allows (`schedules.auto` takes
+    the largest sensible one). `distance` says where D comes from, in an environment
     of your own: a function of observations [E, n] -> [E], a key of `info`, or the name of a method.
     """
 
@@ -54,9 +55,13 @@ class SafeRegion:
     distance: Callable[[np.ndarray], np.ndarray] | str = "distance"
 
     def __post_init__(self) -> None:
+        if self.radius == "auto":
+            object.__setattr__(self, "radius", auto())
         if not callable(self.radius):
             if not isinstance(self.radius, int | float) or not 0 <= self.radius < float("inf"):
-                raise ValueError(f"radius is {self.radius!r}; allowed: a schedule or a number of at least 0")
+                raise ValueError(
+                    f"radius is {self.radius!r}; allowed: a schedule, a number of at least 0, or auto"
+                )
             object.__setattr__(self, "radius", constant(float(self.radius)))
         for progress in (0.0, 0.5, LAST):
             radius = self.radius(progress)

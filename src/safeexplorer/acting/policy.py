@@ -11,7 +11,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from safeexplorer.acting.networks import Params, policy_mean
+from safeexplorer.acting.networks import Params, mlp, policy_mean
 
 
 class Sizes(NamedTuple):
@@ -20,6 +20,7 @@ class Sizes(NamedTuple):
     observation: int  # n
     action: int  # m, numbers per action
     choices: int = 0  # K > 0: one of K choices, and m = 1
+    scale: tuple[float, ...] = ()  # of each number of an action: half its range, 1 where it has none
 
 
 def is_gaussian(params: Params) -> bool:
@@ -39,3 +40,22 @@ def propose(params: Params, observation: np.ndarray, noise: np.ndarray | float =
     """The policy's action for observations [E, n], unclipped, [E, m]; without noise its mean or likeliest choice."""
     scores = policy_mean(params, observation) + noise
     return scores if is_gaussian(params) else scores.argmax(-1)[..., None].astype(np.float32)
+
+
+def softened(params: Params, observation: np.ndarray, confidence: float) -> Params:
+    """A categorical policy with its scores scaled so that the likeliest choice has the probability `confidence`, on
+    average over the observations (as the actor sees them); one that is less sure stays as it is."""
+    scores = mlp(params["actor"], observation)
+    scores = scores - scores.max(-1, keepdims=True)
+
+    def sureness(factor: float) -> float:
+        return float((1.0 / np.exp(factor * scores).sum(-1)).mean())
+
+    low, high = 0.0, 1.0
+    if sureness(high) <= confidence:
+        return params
+    for _ in range(50):
+        middle = (low + high) / 2.0
+        low, high = (middle, high) if sureness(middle) < confidence else (low, middle)
+    *hidden, last = params["actor"]
+    return params | {"actor": [*hidden, {name: x * np.float32(high) for name, x in last.items()}]}

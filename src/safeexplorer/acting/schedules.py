@@ -33,6 +33,23 @@ def constant(radius: float) -> Schedule:
     return lambda progress: radius
 
 
+class Auto:
+    """No clock: the radius follows what the exits show (see `handover`), up to `largest`."""
+
+    def __init__(self, largest: float = math.inf):
+        if not largest > 0:
+            raise ValueError(f"largest is {largest!r}; allowed: a number above 0")
+        self.largest = largest
+
+    def __call__(self, progress: float) -> float:
+        raise ValueError(f"an automatic radius is known to the run alone, not at progress {progress}")
+
+
+def auto(largest: float = math.inf) -> Auto:
+    """By evidence, up to the largest sensible radius."""
+    return Auto(largest)
+
+
 SHAPES: dict[str, Callable[[float, float], Schedule]] = {
     "linear": linear,
     "interpolate": interpolate,
@@ -45,6 +62,8 @@ def make_schedule(shape: str, initial: float, maximum: float, fraction: float = 
     """A schedule by name; `constant` holds `fraction` of the maximum."""
     if shape == "constant":
         return constant(fraction * maximum)
+    if shape == "auto":
+        return auto(maximum)
     if shape not in SHAPES:
-        raise ValueError(f"schedule is {shape!r}; allowed: {', '.join([*SHAPES, 'constant'])}")
+        raise ValueError(f"schedule is {shape!r}; allowed: {', '.join([*SHAPES, 'constant', 'auto'])}")
     return SHAPES[shape](initial, maximum)

@@ -24,6 +24,7 @@ class Rollout(NamedTuple):
     reroll_value: Any = 0.0  # [T, E] mean value of re-rolled recoveries at a segment's first step, else 0
     reroll_count: Any = 0.0  # [T, E] how many recoveries were re-rolled there
     reached: Any = np.False_  # [T, E] bool, terminated because the task was done
+    undecided: Any = np.False_  # [T, E] bool, the recovery's end is not known yet and is waited for
 
     @property
     def fell(self) -> Any:

@@ -23,7 +23,10 @@ def sizes_of(observation_space: gymnasium.Space, action_space: gymnasium.Space) 
     observation, action = flat_observation_space(observation_space), flat_action_space(action_space)
     if isinstance(action, Discrete):
         return Sizes(observation.shape[0], 1, int(action.n))
-    return Sizes(observation.shape[0], action.shape[0])
+    with np.errstate(over="ignore"):  # bounds may be infinite
+        half = (action.high.astype(np.float64) - action.low) / 2.0
+    scale = tuple(float(x) if 0 < x < np.inf else 1.0 for x in half)
+    return Sizes(observation.shape[0], action.shape[0], scale=scale)
 
 
 def is_row(space: gymnasium.Space) -> bool:

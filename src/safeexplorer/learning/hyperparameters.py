@@ -21,6 +21,7 @@ class Hyperparameters:
     minibatches: int = 32
     per_segment: bool = False
     min_log_std: float = -20.0  # of a Gaussian policy: the theorem asks for a bounded log standard deviation
+    target_kl: float = 0.02  # where a method limits its updates
 
 
 @dataclass(frozen=True)

@@ -106,6 +106,7 @@ def label(
         value = average_rerolls(value, rollout, segments)
     advantage = advantages(learning_reward(rollout, method), value, appraisal, rollout, discounts)
     norm = rollout.recovering / jnp.maximum(segments.length, 1) if per_segment else rollout.recovering
+    norm = jnp.where(rollout.undecided, 0, norm)
     number = advantage.dtype
     batch = Batch(
         observation=rollout.observation,

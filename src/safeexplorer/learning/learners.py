@@ -8,6 +8,7 @@ from typing import Any, Protocol
 import jax
 import numpy as np
 
+from safeexplorer.acting.handover import Handover
 from safeexplorer.acting.networks import Params
 from safeexplorer.acting.trajectory import Rollout
 from safeexplorer.learning import diagnostics
@@ -21,6 +22,7 @@ class Learner(Protocol):
 
     params: Params  # numpy arrays, all that acting needs
     columns: list[str]  # metrics of its own, beyond those of every run
+    handover: Handover | None  # from the recovery to the policy, where there is one
 
     def update(self, rollout: Rollout, order: np.ndarray, learning_rate: float) -> dict[str, float | None]:
         """Learn from a rollout, given the order of its steps in each pass; a row of metrics.
@@ -35,11 +37,16 @@ class Learner(Protocol):
 
     def set_state(self, state: Any) -> None: ...
 
+    def cut(self) -> None:
+        """New episodes begin everywhere, the old ones never to be finished."""
+        ...
+
 
 class WeightedLearner:
     """The one learner of every row of the method table (`update`)."""
 
     columns: list[str] = []
+    handover = None
 
     def __init__(self, method: Method, hyper: Hyperparameters, params: Params):
         self.state = init_learner(params, hyper)
@@ -58,3 +65,6 @@ class WeightedLearner:
     def set_state(self, state: Any) -> None:
         self.state = jax.tree.map(jax.numpy.asarray, state)
         self.params = jax.device_get(self.state.params)
+
+    def cut(self) -> None:
+        """Nothing here spans two rollouts."""

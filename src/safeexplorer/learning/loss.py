@@ -17,6 +17,7 @@ from safeexplorer.acting.networks import Params
 from safeexplorer.acting.trajectory import Batch
 from safeexplorer.learning.hyperparameters import Hyperparameters
 from safeexplorer.learning.networks import entropy, log_prob, value
+from safeexplorer.learning.waiting import Rows
 
 # Recovery actions scored as the policy's can drift by more than exp holds; 20 is a ratio of 5e8.
 MAX_LOG_RATIO = 20.0
@@ -48,8 +49,8 @@ def normalised(advantage: Any, weight: Any) -> Any:
     return centred / (jnp.sqrt(variance) + 1e-8)
 
 
-def loss_terms(params: Params, batch: Batch, hyper: Hyperparameters) -> Losses:
-    """The terms of L on one minibatch.
+def loss_terms(params: Params, batch: Batch, hyper: Hyperparameters, late: Rows | None = None) -> Losses:
+    """The terms of L on one minibatch; `late` are recovery steps whose outcome came after their rollout.
 
     What carries no weight is replaced by zero *before* it enters a function that could overflow: an
     outer mask alone would still let a NaN through the gradient.
@@ -76,8 +77,11 @@ def loss_terms(params: Params, batch: Batch, hyper: Hyperparameters) -> Losses:
     error = value(params["critic"], observation, batch.recovering) - target
     critic = 0.5 * weighted_mean(error**2, batch.value_weight)
 
-    norm = batch.imitation_norm.sum()
-    compat = -jnp.where(imitation != 0, imitation * log_pi, 0.0).sum() / jnp.where(norm > 0, norm, 1.0)
+    norm, imitated = batch.imitation_norm.sum(), jnp.where(imitation != 0, imitation * log_pi, 0.0).sum()
+    if late is not None:
+        norm += late.weight.sum()
+        imitated += (late.weight * log_prob(params, late.observation, late.action)).sum()
+    compat = -imitated / jnp.where(norm > 0, norm, 1.0)
     spread = entropy(params, observation)
     if spread.ndim:
         spread = weighted_mean(spread, policy_steps)
@@ -107,7 +111,9 @@ def importance_term(log_pi: Any, batch: Batch, advantage: Any) -> Any:
     return batch.importance_weight * weight * jnp.where(counts, log_pi, 0.0) * advantage
 
 
-def total_loss(params: Params, batch: Batch, hyper: Hyperparameters) -> tuple[Any, Losses]:
+def total_loss(
+    params: Params, batch: Batch, hyper: Hyperparameters, late: Rows | None = None
+) -> tuple[Any, Losses]:
     """L and its terms."""
-    losses = loss_terms(params, batch, hyper)
+    losses = loss_terms(params, batch, hyper, late)
     return losses.policy + losses.value + losses.compat + losses.entropy, losses

@@ -22,6 +22,13 @@ class Method:
     critic_heads: int = 1  # 2: one head on each side of the boundary
     recovery_reward: Literal["task", "zero", "task_minus_one"] = "zero"
     gate: Literal["off", "hard", "soft", "always"] = "off"
+    # What a run's settings can switch on or off in any row that it fits:
+    begin_as_recovery: bool = False  # the recovery acts alone until the policy is its copy
+    hold_spread: bool = False  # the policy's spread between a floor that fades and a ceiling that opens
+    wait_for_outcomes: bool = False  # imitate a segment that a rollout's end cut once its outcome is known
+    limit_updates: bool = False  # the policy's steps give way where an update moves it by more than target_kl
+    normalise_observations: bool = False
+    scale_rewards: bool = False
 
 
 PPO = Method(
@@ -70,6 +77,20 @@ TRUNCATED_IS = replace(
     importance_cap=10.0,
 )
 
+SAFEEXPLORER_AUTO = replace(
+    SAFEEXPLORER,
+    name="safeexplorer_auto",
+    summary="SafeExplorer that begins as the recovery and grows its region by evidence",
+    begin_as_recovery=True,
+    hold_spread=True,
+    wait_for_outcomes=True,
+    limit_updates=True,
+    normalise_observations=True,
+    scale_rewards=True,
+)
+PARTS = ("begin_as_recovery", "hold_spread", "wait_for_outcomes", "limit_updates")
+PARTS += ("normalise_observations", "scale_rewards")
+
 METHODS: dict[str, Method] = {
     method.name: method
     for method in (
@@ -84,6 +105,7 @@ METHODS: dict[str, Method] = {
         DAGGER,
         SAFEEXPLORER,
         TRUNCATED_IS,
+        SAFEEXPLORER_AUTO,
     )
 }
 

@@ -20,6 +20,7 @@ from safeexplorer.learning.labelling import Appraisal, label, stored_action
 from safeexplorer.learning.loss import Losses, loss_terms, total_loss, weighted_mean
 from safeexplorer.learning.methods import Method
 from safeexplorer.learning.networks import log_prob, value
+from safeexplorer.learning.waiting import Rows
 
 
 class LearnerState(NamedTuple):
@@ -77,34 +78,53 @@ def pack(batch: Batch) -> tuple[Any, Callable[[Any], Batch]]:
 
 @functools.cache
 def make_learn(method: Method, hyper: Hyperparameters) -> Callable:
-    """Compile `learn(state, rollout, order, learning_rate) -> (state, metrics)`.
+    """Compile `learn(state, rollout, order, learning_rate, spread, late) -> (state, metrics)`.
 
     `order` [epochs, B] holds one permutation of the flattened rollout per epoch; randomness is an
-    argument, so that the update is a pure function and can be repeated exactly.
+    argument, so that the update is a pure function and can be repeated exactly. `spread` holds the lowest and the
+    highest log sigma, [m] each; without it the floor is the hyperparameters'. `late` are rows to imitate besides.
+    `pace` multiplies the policy's steps where the method limits its updates; a minibatch on which it has moved too far
+    moves it no further.
     """
     adam = optimizer(hyper)
     discounts = (hyper.gamma, hyper.gae_lambda)
 
-    def learn(state: LearnerState, rollout: Rollout, order: Any, learning_rate: Any):
+    def learn(
+        state: LearnerState,
+        rollout: Rollout,
+        order: Any,
+        learning_rate: Any,
+        spread: tuple[Any, Any] | None = None,
+        late: Rows | None = None,
+        pace: Any = 1.0,
+    ):
         appraisal = appraise(state.params, rollout, stored_action(rollout, method))
         labelled, segments = label(rollout, appraisal, method, discounts, hyper.per_segment)
         batch = Batch(*(x.reshape(-1, *x.shape[2:]) for x in labelled))
         columns, unpack = pack(batch)
         theta, params_of = ravel_pytree(state.params)  # one vector: Adam leaf by leaf takes 4% longer
-        floor, _ = ravel_pytree(lowest(state.params, hyper.min_log_std))
+        lowest, highest = (hyper.min_log_std, None) if spread is None else spread
+        floor, _ = ravel_pytree(spread_limit(state.params, lowest, -jnp.inf))
+        ceiling = None if highest is None else ravel_pytree(spread_limit(state.params, highest, jnp.inf))[0]
+        late = None if late is None else in_minibatches(late, hyper.minibatches)
+        of_policy, _ = ravel_pytree(jax.tree.map_with_path(is_policy, state.params))
 
-        def loss(theta, batch):
-            return total_loss(params_of(theta), batch, hyper)
+        def loss(theta, batch, late):
+            return total_loss(params_of(theta), batch, hyper, late)
 
-        def minibatch_step(carry, rows):
-            theta, moments = carry
-            gradient, losses = jax.grad(loss, has_aux=True)(theta, unpack(rows))
+        def minibatch_step(carry, minibatch):
+            (theta, moments), (rows, late) = carry, minibatch
+            gradient, losses = jax.grad(loss, has_aux=True)(theta, unpack(rows), late)
             step, moments = adam.update(gradient, moments)
-            return (jnp.maximum(theta - learning_rate * step, floor), moments), losses
+            if method.limit_updates:
+                allowed = jnp.where(losses.approx_kl > TOO_FAR * hyper.target_kl, 0.0, pace)
+                step = jnp.where(of_policy > 0, allowed * step, step)
+            theta = jnp.maximum(theta - learning_rate * step, floor)
+            return (theta if ceiling is None else jnp.minimum(theta, ceiling), moments), losses
 
         def epoch(carry, order):
             shuffled = columns[order].reshape(hyper.minibatches, -1, columns.shape[1])
-            return jax.lax.scan(minibatch_step, carry, shuffled)
+            return jax.lax.scan(minibatch_step, carry, (shuffled, late))
 
         first = unpack(columns[order[0, : columns.shape[0] // hyper.minibatches]])
         extra = gradient_norms(state.params, first, hyper)
@@ -119,11 +139,24 @@ def make_learn(method: Method, hyper: Hyperparameters) -> Callable:
     return jax.jit(learn)
 
 
-def lowest(params: Params, min_log_std: float) -> Params:
-    """The least that each parameter may be: only the spread of the policy has a floor."""
-    free = jax.tree.map(lambda x: jnp.full_like(x, -jnp.inf), params)
-    spread = {"log_std": jnp.full_like(params["log_std"], min_log_std)} if "log_std" in params else {}
-    return free | spread
+def is_policy(path: Any, leaf: Any) -> Any:
+    """1 for the parameters of the policy, 0 for the critic's."""
+    return jnp.full_like(leaf, 0.0 if path[0].key == "critic" else 1.0)
+
+
+TOO_FAR = 2.0  # times the KL divergence that an update aims at, on one minibatch
+
+
+def spread_limit(params: Params, log_std: Any, free: float) -> Params:
+    """The least or the most that each parameter may be: only the spread of the policy is held, the rest `free`."""
+    limit = jax.tree.map(lambda x: jnp.full_like(x, free), params)
+    spread = {"log_std": jnp.full_like(params["log_std"], log_std)} if "log_std" in params else {}
+    return limit | spread
+
+
+def in_minibatches(rows: Rows, count: int) -> Rows:
+    """[k, ...] -> [count, k / count, ...], neighbours in different minibatches."""
+    return Rows(*(x.reshape(-1, count, *x.shape[1:]).swapaxes(0, 1) for x in rows))
 
 
 def summarise(

@@ -8,7 +8,7 @@ from collections.abc import Sequence
 import numpy as np
 
 from safeexplorer.acting.collector import Observer
-from safeexplorer.acting.interventions import Situation
+from safeexplorer.acting.interventions import Intervention, Situation
 from safeexplorer.acting.mixed import MixedPolicy
 from safeexplorer.acting.networks import Params
 from safeexplorer.acting.policy import draw_noise, propose
@@ -40,6 +40,12 @@ class RobotCollector:
         self.executed = np.zeros((rollout_steps, 1, loop.sizes[1]), np.float32)  # [T, 1, m] the commands sent
         self.asked_to_stop: threading.Event | None = None  # of the run that collects
         self.reset(0)
+
+    def under(self, intervention: Intervention) -> RobotCollector:
+        """The same collector, who acts being decided by `intervention` from now on."""
+        self.loop.pilot.intervention = intervention
+        self.mixed = self.mixed._replace(intervention=intervention)
+        return self
 
     def reset(self, seed: int) -> None:
         """Nothing to do: every rollout begins an episode, and no seed moves a robot."""

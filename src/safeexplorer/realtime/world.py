@@ -46,7 +46,7 @@ def loop_world(
         env=collector,
         intervention=loop.pilot.intervention,
         recovery=None,  # the loop's own
-        make_collector=lambda *_, **__: collector,
+        make_collector=lambda env, recovery, intervention, *_, **__: collector.under(intervention),
         begin=begin,
         finish=finish,
     )

@@ -21,7 +21,16 @@ class TrainingDisplay(ProgressDisplay):
             f"falls {row['falls']:,}",
             f"recovery {row['recovery_rate']:.1%}",
             *([] if radius is None else [f"d {radius:.3f}"]),
+            *handover_facts(row),
         ]
+
+
+def handover_facts(row: dict[str, Any]) -> list[str]:
+    """How the hand-over stands: the copy's error at first, then the share of exits known to end well."""
+    error, safe = row.get("imitation_error"), row.get("safe_exits_low")
+    if error is not None:
+        return [f"copy {error:.1%} off"]
+    return [] if safe is None else [f"exits safe >= {safe:.1%}"]
 
 
 def summary_table(summary: dict[str, Any]) -> Table:

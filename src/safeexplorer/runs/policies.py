@@ -12,7 +12,8 @@ import numpy as np
 from safeexplorer import robots
 from safeexplorer.acting.costs import step_cost
 from safeexplorer.acting.evaluation import evaluate
-from safeexplorer.acting.interventions import Intervention, SafeRegion
+from safeexplorer.acting.handover import Handover, handed_over, radius_of
+from safeexplorer.acting.interventions import Intervention
 from safeexplorer.acting.mixed import MixedPolicy
 from safeexplorer.acting.networks import Layers, Params
 from safeexplorer.acting.policy import Sizes
@@ -21,8 +22,9 @@ from safeexplorer.files.tables import read_columns
 from safeexplorer.learning.constrained.budget import Budget
 from safeexplorer.learning.constrained.learner import ConstrainedLearner, init_params
 from safeexplorer.learning.learners import Learner, WeightedLearner
-from safeexplorer.learning.methods import CONSTRAINED
+from safeexplorer.learning.methods import CONSTRAINED, PARTS
 from safeexplorer.learning.networks import init_actor_critic
+from safeexplorer.learning.prepared import PreparedLearner
 from safeexplorer.recovery import load_recovery
 from safeexplorer.runs.settings import Settings, stored_settings
 from safeexplorer.runs.world import make_intervention
@@ -43,7 +45,13 @@ def make_learner(settings: Settings, rng: np.random.Generator, sizes: Sizes) -> 
     params = init_actor_critic(
         rng, sizes.observation, sizes.action, hidden, method.critic_heads, sizes.choices
     )
-    return WeightedLearner(method, settings.hyperparameters(), params)
+    plan, hyper = settings.handover_plan(), settings.hyperparameters()
+    if plan is None and not any(getattr(method, name) for name in PARTS):
+        return WeightedLearner(method, hyper, params)
+    scale = np.array(sizes.scale or (1.0,) * sizes.action)
+    handover = None if plan is None else Handover(plan, settings.num_envs, scale)
+    shape = (settings.num_envs, settings.rollout_steps, sizes.action)
+    return PreparedLearner(method, hyper, params, handover, shape)
 
 
 @dataclass(frozen=True)
@@ -54,6 +62,7 @@ class TrainedPolicy:
     settings: Settings
     params: Params
     update: int  # that made the parameters
+    handover: Handover | None = None  # as the run left it
 
     @property
     def steps(self) -> int:
@@ -68,7 +77,7 @@ class TrainedPolicy:
     @property
     def intervention(self) -> Intervention:
         """Who acts when, in its training."""
-        return make_intervention(self.settings)
+        return handed_over(make_intervention(self.settings), self.handover)
 
     @property
     def mixed(self) -> MixedPolicy:
@@ -79,8 +88,7 @@ class TrainedPolicy:
     @property
     def radius(self) -> float | None:
         """d of the last update that it learned from; None without a safe region."""
-        region = self.intervention
-        return float(region.radius(self.progress)) if isinstance(region, SafeRegion) else None
+        return radius_of(self.intervention, self.progress)
 
     @property
     def facts(self) -> dict[str, Any]:
@@ -104,7 +112,7 @@ def open_policy(folder: Path) -> TrainedPolicy:
         settings, np.random.default_rng(0), Sizes(robot.observation_size, robot.action_size)
     )
     learner.set_state(unflatten_like(learner.get_state(), under("learner/", arrays)))
-    return TrainedPolicy(folder, settings, learner.params, state["update"])
+    return TrainedPolicy(folder, settings, learner.params, state["update"], learner.handover)
 
 
 def evaluate_run(folder: Path, episodes: int, seed: int) -> dict[str, Any]:

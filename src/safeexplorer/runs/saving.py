@@ -68,6 +68,7 @@ def begin_anew(run: Training, update: int) -> None:
     """Where an environment cannot be put back into the middle of its episodes, new ones begin."""
     run.collector.reset(run.env_seed + update)
     run.ledger.cut()
+    run.learner.cut()
     notice(
         "the environment cannot be put back where it was: the run goes on with new episodes, "
         "not bit for bit as it would have"

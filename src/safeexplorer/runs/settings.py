@@ -2,25 +2,29 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass, fields, replace
 from pathlib import Path
 from typing import Any
 
 from safeexplorer.acting.costs import COSTS
+from safeexplorer.acting.handover import Plan
 from safeexplorer.acting.schedules import SHAPES
 from safeexplorer.files.fields import check_fields, demand, plain, setting, share_of
 from safeexplorer.files.reading import read_json
 from safeexplorer.learning.hyperparameters import ConstrainedHyperparameters, Hyperparameters
-from safeexplorer.learning.methods import CONSTRAINED, Method, get_method
+from safeexplorer.learning.methods import CONSTRAINED, PARTS, SAFEEXPLORER_AUTO, Method, get_method
 from safeexplorer.robots import get_robot
 from safeexplorer.robots.robot import Robot
 
 INTERVENTIONS = ("safe_region", "jump_start")
-SCHEDULES = (*SHAPES, "constant")
+SCHEDULES = (*SHAPES, "constant", "auto")
 
 # Settings whose default is the method's: the paper's PPO table, and the constrained baselines' of OmniSafe, whose
 # epochs are 2048 steps of all robots together.
 PPO_DEFAULTS = {"rollout_steps": 2048, "max_gradient_norm": 0.5, "adam_epsilon": 1e-5}
+PAPER_DEFAULTS = {"schedule": "linear", "lambda_compat": 1e-3}
+AUTO_DEFAULTS = {"schedule": "auto", "lambda_compat": 1e-2}
 CONSTRAINED_EPOCH = 2048
 CONSTRAINED_DEFAULTS = {"max_gradient_norm": 40.0, "adam_epsilon": 1e-8}
 
@@ -49,8 +53,10 @@ class Settings:
     clip: float = setting(0.2, "clip range of the probability ratio", above=0)
     value_coefficient: float = setting(0.5, "weight c_v of the value loss", at_least=0)
     entropy_coefficient: float = setting(0.0, "weight c_e of the entropy bonus", at_least=0)
-    lambda_compat: float = setting(
-        1e-3, "weight of the compatibility loss (imitation of recoveries)", at_least=0
+    lambda_compat: float | None = setting(
+        None,
+        "weight of the compatibility loss (imitation of recoveries): 1e-3, or 1e-2 with safeexplorer_auto",
+        at_least=0,
     )
     per_segment: bool = setting(False, "normalise the compatibility loss per recovery segment")
     max_gradient_norm: float | None = setting(
@@ -69,12 +75,50 @@ class Settings:
     intervention: str = setting(
         "safe_region", "who acts when: safe_region or jump_start", choices=INTERVENTIONS
     )
-    schedule: str = setting("linear", "shape of the radius curriculum", choices=SCHEDULES)
+    schedule: str | None = setting(
+        None,
+        "shape of the radius curriculum, or auto, by evidence: linear, or auto with safeexplorer_auto",
+        choices=SCHEDULES,
+    )
     initial_radius: float | None = setting(
         None, "d0, the radius at the start; the robot's own if not given", at_least=0
     )
     max_radius: float | None = setting(None, "d_max of the curriculum; the robot's own if not given", above=0)
     fraction: float = setting(1.0, "with schedule constant: the share of d_max to hold", above=0)
+    begin_as_recovery: bool | None = setting(
+        None, "let the recovery act alone until the policy is its copy; the method's own if not given"
+    )
+    imitation_share: float = setting(
+        0.1, "with begin_as_recovery: the largest share of training it may take", at_least=0, at_most=1
+    )
+    safe_share: float = setting(
+        0.99,
+        "share of exits that must be proven to end well before the region grows",
+        at_least=0,
+        at_most=1,
+    )
+    hold_spread: bool | None = setting(
+        None, "hold the policy's spread in a band that follows the exits; the method's own if not given"
+    )
+    initial_spread: float = setting(
+        0.1, "standard deviation when the policy takes over, as a share of half the action range", above=0
+    )
+    spread_fade: float = setting(
+        2.0, "with hold_spread: how far the floor under log sigma falls in training", at_least=0
+    )
+    limit_updates: bool | None = setting(
+        None,
+        "slow the policy's steps where an update moves it by more than target_kl; the method's own if not given",
+    )
+    wait_for_outcomes: bool | None = setting(
+        None, "imitate what a rollout's end cut only when its outcome is known; the method's own if not given"
+    )
+    normalise_observations: bool | None = setting(
+        None, "observations in units of their running spread; the method's own if not given"
+    )
+    scale_rewards: bool | None = setting(
+        None, "learn from rewards in units of the returns' running spread; the method's own if not given"
+    )
     handoff: int = setting(
         200, "with jump_start: steps the recovery leads at first, shrinking to 0", at_least=0
     )
@@ -91,7 +135,7 @@ class Settings:
     )
     cost_limit: float = setting(0.05, "with a constrained method: allowed cost per episode", at_least=0)
     target_kl: float = setting(
-        0.02, "with a constrained method: how far an update may move the policy", above=0
+        0.02, "with limit_updates or a constrained method: how far an update may move the policy", above=0
     )
     multiplier_start: float = setting(1e-3, "with ppo_lagrangian: the price of cost at the start", at_least=0)
     multiplier_rate: float = setting(0.035, "with ppo_lagrangian: step size of the price", above=0)
@@ -136,7 +180,26 @@ class Settings:
         row = get_method(self.method)
         if row.importance_cap is not None:
             row = replace(row, importance_cap=self.importance_cap)
-        return replace(row, sampled_recovery=row.sampled_recovery or self.sampled_recovery)
+        given = {name: getattr(self, name) for name in PARTS if getattr(self, name) is not None}
+        return replace(row, sampled_recovery=row.sampled_recovery or self.sampled_recovery, **given)
+
+    def handover_plan(self) -> Plan | None:
+        """What the hand-over from the recovery needs; None where nothing is handed over."""
+        row = self.method_row()
+        by_evidence = row.intervenes and self.schedule == "auto" and self.intervention == "safe_region"
+        if not (row.begin_as_recovery or row.hold_spread or by_evidence):
+            return None
+        return Plan(
+            updates=1 if self.steps is None else self.updates,
+            begin_as_recovery=row.begin_as_recovery,
+            by_evidence=by_evidence,
+            hold_spread=row.hold_spread,
+            largest_radius=math.inf if self.max_radius is None else self.max_radius,
+            imitation_share=self.imitation_share,
+            safe_share=self.safe_share,
+            initial_spread=self.initial_spread,
+            spread_fade=self.spread_fade,
+        )
 
     def hyperparameters(self) -> Hyperparameters:
         """The learner's share of the settings."""
@@ -153,10 +216,13 @@ class Settings:
 
 def method_defaults(settings: Settings) -> dict[str, Any]:
     """What a setting left at None is for this method."""
+    row = get_method(settings.method)
+    parts = {name: getattr(row, name) for name in PARTS}
+    parts |= AUTO_DEFAULTS if row == SAFEEXPLORER_AUTO else PAPER_DEFAULTS
     if settings.method not in CONSTRAINED:
-        return PPO_DEFAULTS
+        return PPO_DEFAULTS | parts
     robots = settings.num_envs if settings.num_envs in range(1, CONSTRAINED_EPOCH) else 1
-    return CONSTRAINED_DEFAULTS | {"rollout_steps": CONSTRAINED_EPOCH // robots}
+    return CONSTRAINED_DEFAULTS | parts | {"rollout_steps": CONSTRAINED_EPOCH // robots}
 
 
 def robot_defaults(settings: Settings) -> dict[str, Any]:
@@ -204,5 +270,22 @@ def check(settings: Settings) -> None:
     demand(settings, "minibatches", divisible, f"a divisor of num_envs * rollout_steps = {size}")
     enough = settings.steps is None or settings.steps >= size
     demand(settings, "steps", enough, f"at least one update, num_envs * rollout_steps = {size}")
+    for name in PARTS:
+        why_not = reason_against(name, settings)
+        demand(settings, name, not getattr(settings, name) or why_not is None, f"False {why_not}")
     alone = settings.analytic_samples == 1 or get_method(settings.method).analytic_value
     demand(settings, "analytic_samples", alone, f"1 with method {settings.method}")
+
+
+def reason_against(part: str, settings: Settings) -> str | None:
+    """Why a part of the hand-over cannot be switched on; None where it can."""
+    row = get_method(settings.method)
+    if row.name in CONSTRAINED:
+        return f"with method {row.name}, which has means of its own"
+    if part in ("begin_as_recovery", "hold_spread") and not row.intervenes:
+        return f"with method {row.name}, which has no recovery"
+    if part == "wait_for_outcomes" and row.gate != "hard":
+        return f"with method {row.name}, whose gate asks for no outcome"
+    if part in ("normalise_observations", "scale_rewards") and settings.analytic_samples > 1:
+        return "with analytic_samples above 1"
+    return None

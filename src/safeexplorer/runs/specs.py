@@ -9,7 +9,7 @@ from functools import cache, cached_property
 from pathlib import Path
 from typing import Any
 
-from safeexplorer.learning.methods import CONSTRAINED, get_method
+from safeexplorer.learning.methods import CONSTRAINED, Method, get_method
 from safeexplorer.runs.settings import Settings, from_dict
 
 # Settings that say how a run is watched or executed; the training is the same whatever they are.
@@ -17,6 +17,9 @@ OBSERVERS = ("threads", "checkpoint_every", "falls_kept", "eval_every", "eval_ep
 REGION = ("schedule", "initial_radius", "max_radius", "fraction")
 RECOVERY = ("recovery", "intervention", *REGION, "handoff", "sampled_recovery")
 IMITATION = ("lambda_compat", "per_segment")
+SPREAD = ("initial_spread", "spread_fade")
+HANDOVER = ("begin_as_recovery", "imitation_share", "safe_share", "hold_spread", *SPREAD)
+NORMALISING = ("normalise_observations", "scale_rewards")
 CONSTRAINT = ("cost", "cost_limit", "target_kl", "multiplier_start", "multiplier_rate")
 
 
@@ -25,15 +28,18 @@ def unread(settings: Settings) -> set[str]:
     method = settings.method_row()
     idle = set(OBSERVERS)
     if not method.intervenes:
-        idle |= set(RECOVERY)
+        idle |= set(RECOVERY) | set(HANDOVER)
     if settings.method not in CONSTRAINED:
-        idle |= set(CONSTRAINT)
+        idle |= set(CONSTRAINT) - ({"target_kl"} if method.limit_updates else set())
     else:
-        idle.add("min_log_std")
+        idle |= {"min_log_std", "limit_updates", *NORMALISING}
         if settings.cost == "region":
             idle.discard("max_radius")
     if method.gate == "off":
         idle |= set(IMITATION)
+    if method.gate != "hard":
+        idle.add("wait_for_outcomes")
+    idle |= unread_of_handover(settings, method)
     if not method.analytic_value:
         idle.add("analytic_samples")
     if method.importance_cap is None:
@@ -44,8 +50,20 @@ def unread(settings: Settings) -> set[str]:
         idle |= set(REGION)
     else:
         idle.add("handoff")
-    idle.add("initial_radius" if settings.schedule == "constant" else "fraction")
+    if settings.schedule in ("constant", "auto"):
+        idle.add("initial_radius")
+    if settings.schedule != "constant":
+        idle.add("fraction")
     return idle
+
+
+def unread_of_handover(settings: Settings, method: Method) -> set[str]:
+    """Numbers of the parts that are off, and the floor under a spread that is held by other means."""
+    idle = set() if method.begin_as_recovery else {"imitation_share"}
+    if not (method.begin_as_recovery or method.hold_spread):
+        idle.add("initial_spread")
+    idle.add("min_log_std" if method.hold_spread else "spread_fade")
+    return idle if settings.schedule == "auto" or method.hold_spread else idle | {"safe_share"}
 
 
 @cache

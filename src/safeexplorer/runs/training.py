@@ -14,7 +14,7 @@ import numpy as np
 
 from safeexplorer.acting.accounting import Ledger
 from safeexplorer.acting.evaluation import evaluate
-from safeexplorer.acting.interventions import SafeRegion
+from safeexplorer.acting.handover import handed_over, radius_of
 from safeexplorer.acting.mixed import MixedPolicy
 from safeexplorer.acting.networks import Params
 from safeexplorer.acting.trajectory import Rollout
@@ -60,8 +60,11 @@ class Training:
         self.streams = Streams(*(np.random.default_rng(child) for child in children))
         self.owns_world = world is None
         self.world = world = robot_world(settings) if world is None else world
-        self.env, self.intervention, self.recovery = world.env, world.intervention, world.recovery
+        self.env, self.recovery = world.env, world.recovery
         check_fit(settings, world)
+        self.learner = make_learner(settings, initial_generator(settings.seed), world.sizes)
+        self.handover = self.learner.handover
+        self.intervention = handed_over(world.intervention, self.handover)
         who, sampled = (self.env, self.recovery, self.intervention), settings.method_row().sampled_recovery
         self.collector = world.make_collector(*who, settings.rollout_steps, sampled=sampled)
         self.collector.reset(self.env_seed)
@@ -69,7 +72,6 @@ class Training:
         self.trailing: deque[float] = deque(maxlen=TRAILING)
         self.update, self.seconds = 0, 0.0
         self.asked_to_stop = threading.Event()
-        self.learner = make_learner(settings, initial_generator(settings.seed), world.sizes)
         many = settings.analytic_samples > 1
         self.reroller = Reroller(self.env, settings.analytic_samples, settings.gamma) if many else None
 
@@ -91,7 +93,8 @@ class Training:
             self.update -= 1
             self.save()
             raise
-        learned = self.learn(rollout, progress)
+        radius = self.radius(progress)  # of the rollout: an automatic one changes with the update
+        learned = {"radius": radius} | self.learn(rollout, progress)
         row = self.record(rollout, learned, progress)
         self.seconds += time.perf_counter() - began
         return row
@@ -116,10 +119,13 @@ class Training:
         return learned
 
     def rehearse(self, rollout: Rollout) -> None:
-        """An update that leaves no trace, to compile it before it matters how long it takes."""
+        """Updates that leave no trace, to compile them before it matters how long it takes."""
         state, size = self.learner.get_state(), self.settings.batch_size
         order = np.tile(np.arange(size, dtype=np.int32), (self.settings.epochs, 1))
         self.learner.update(rollout, order, 0.0)
+        if self.handover is not None and self.handover.alone:
+            self.handover.alone = False
+            self.learner.update(rollout, order, 0.0)
         self.learner.set_state(state)
 
     def record(self, rollout: Rollout, learned: dict[str, Any], progress: float) -> dict[str, Any]:
@@ -132,7 +138,6 @@ class Training:
         row = {
             "update": self.update,
             "steps": steps,
-            "radius": self.radius(progress),
             "learning_rate": self.learning_rate(progress),
             "return_mean": float(np.mean(returns)) if returns else None,
             "return_trailing": float(np.mean(self.trailing)) if self.trailing else None,
@@ -160,7 +165,7 @@ class Training:
 
     def radius(self, progress: float) -> float | None:
         """d of the safe region now; None for other interventions."""
-        return self.intervention.radius(progress) if isinstance(self.intervention, SafeRegion) else None
+        return radius_of(self.intervention, progress)
 
     def learning_rate(self, progress: float) -> float:
         """lr (1 - (u - 1) / N)."""

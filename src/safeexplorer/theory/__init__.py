@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from safeexplorer.theory.check import Check
+from safeexplorer.theory.first_exit import first_exit_checks
 from safeexplorer.theory.gap import gap_checks
 from safeexplorer.theory.gradient import gradient_checks
 from safeexplorer.theory.recovery_value import value_checks
@@ -13,4 +14,4 @@ __all__ = ["Check", "all_checks"]
 
 def all_checks() -> list[Check]:
     """Every check, in the order of the paper."""
-    return [*gradient_checks(), *gap_checks(), *value_checks(), *update_checks()]
+    return [*gradient_checks(), *gap_checks(), *first_exit_checks(), *value_checks(), *update_checks()]

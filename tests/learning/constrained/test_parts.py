@@ -15,9 +15,9 @@ from safeexplorer.acting.trajectory import Rollout, blank_rollout
 from safeexplorer.learning.constrained.budget import WINDOW, Budget
 from safeexplorer.learning.constrained.estimates import clipped, critic_loss, estimate
 from safeexplorer.learning.constrained.learner import ConstrainedLearner, init_params
-from safeexplorer.learning.constrained.moments import deviation, merge, no_moments
 from safeexplorer.learning.constrained.ppo_lagrangian import penalised, raise_price
 from safeexplorer.learning.hyperparameters import ConstrainedHyperparameters
+from safeexplorer.learning.moments import deviation, merge, no_moments
 from safeexplorer.learning.networks import gaussian_kl
 
 METHODS = ("ppo_lagrangian", "cpo")

@@ -34,6 +34,10 @@ class Budget:
         seen = min(self.episodes, WINDOW)
         return float(self.recent[:seen].mean()) if seen else self.limit
 
+    def cut(self) -> None:
+        """New episodes begin everywhere; what the old ones have cost is forgotten."""
+        self.running = np.zeros_like(self.running)
+
     def get_state(self) -> dict[str, np.ndarray]:
         return {"running": self.running, "recent": self.recent, "episodes": np.array(self.episodes)}
 

@@ -14,9 +14,10 @@ from safeexplorer.acting.trajectory import Rollout
 from safeexplorer.learning.constrained import cpo, ppo_lagrangian
 from safeexplorer.learning.constrained.budget import Budget
 from safeexplorer.learning.constrained.estimates import ConstrainedState
-from safeexplorer.learning.constrained.moments import Moments, deviation, merge, no_moments
 from safeexplorer.learning.hyperparameters import ConstrainedHyperparameters
+from safeexplorer.learning.moments import Moments, deviation, merge, no_moments
 from safeexplorer.learning.networks import init_uniform
+from safeexplorer.learning.normalising import normaliser
 
 OPTIMISERS = {"ppo_lagrangian": ppo_lagrangian, "cpo": cpo}
 REWARD_CLIP = 5.0
@@ -40,6 +41,7 @@ class ConstrainedLearner:
     """
 
     columns = COLUMNS
+    handover = None
 
     def __init__(
         self, method: str, hyper: ConstrainedHyperparameters, params: Params, budget: Budget, cost: Any
@@ -82,6 +84,10 @@ class ConstrainedLearner:
             **numbers,
         }
 
+    def cut(self) -> None:
+        """Costs of the episodes in hand are forgotten with them."""
+        self.budget.cut()
+
     def get_state(self) -> tuple[ConstrainedState, dict[str, Any]]:
         """Parameters, optimisers, statistics and the costs of recent episodes."""
         memory = {
@@ -98,14 +104,6 @@ class ConstrainedLearner:
         self.observations, self.rewards = Moments(*memory["observations"]), Moments(*memory["rewards"])
         self.budget.set_state(memory["budget"])
         self.params = jax.device_get(self.state.params)
-
-
-def normaliser(observations: Moments) -> Params:
-    """What the actor needs of the statistics."""
-    return {
-        "mean": observations.mean.astype(np.float32),
-        "deviation": deviation(observations).astype(np.float32),
-    }
 
 
 def init_params(

@@ -1,0 +1,289 @@
+"""From the recovery to the policy: who acts, in how large a region, and how widely the policy may explore.
+
+At first the recovery acts alone and is imitated. When the policy is its copy, measured on steps that it was not trained
+on, the policy gets the region in which the recovery rests. From then on the region grows where exits are proven to end
+well, stands still where too little is known, and shrinks where they are known to end in falls; every fall takes the
+policy's spread back. All of it follows from past rollouts, and M stands still during a rollout and its update, as
+Theorem 1 asks.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+
+import numpy as np
+
+from safeexplorer.acting.evidence import NEAR, Exits, FirstExits, wilson_interval
+from safeexplorer.acting.interventions import Intervention, SafeRegion, Situation
+from safeexplorer.acting.trajectory import Rollout
+
+PERIOD = 8192  # steps of all robots, at least, between two decisions
+# The copy:
+COPY = 0.1  # held-out actions within this share of the spread it starts with, root mean square
+PATIENCE = 8  # periods in which it must improve ...
+IMPROVEMENT = 0.05  # ... by this share, else it is as good as it gets
+# The region:
+REST = 0.99  # quantile of the recovery's own distances that the first one holds ...
+MARGIN = 1.1  # ... with this factor to spare
+NEEDED = 1e-3  # exits per step of the policy; with fewer a larger one is of no use
+SLOWEST, FASTEST = 0.01, 0.1  # growth per period; between them as the share of the policy's steps that exit
+SHRINKING = 0.05  # per period
+DOUBLINGS = 2  # of what must be proven, at most
+ENOUGH = 268  # exits from the first region after which their falls are taken as usual
+# The spread, in log sigma:
+CALM = 1e-2  # exits per step of the policy; with more it does not grow
+OPENING = 0.02  # per period without a fall, and less after every fall, up to where it started
+CLOSING, MOST, LOWEST = 0.2, 3, -1.0  # by a fall, by how many of a period at most, and how far in all
+FADING = 4_000_000  # steps in which the limits fade, or all of training if that is shorter
+
+
+@dataclass(frozen=True)
+class Plan:
+    """The numbers of a hand-over; one set for all robots."""
+
+    updates: int  # N
+    begin_as_recovery: bool = True
+    by_evidence: bool = True  # the radius follows the exits; else the intervention's own clock
+    hold_spread: bool = True
+    largest_radius: float = math.inf
+    imitation_share: float = 0.1  # of all updates, at most
+    safe_share: float = 0.99  # of the exits must be proven to end without a fall
+    initial_spread: float = 0.1  # standard deviation at the hand-over, as a share of half the action range
+    spread_fade: float = 2.0  # by how much the floor under log sigma falls, and the ceiling by half of it
+
+
+class Handover:
+    """The state of a hand-over, told of every rollout by `observe`."""
+
+    def __init__(self, plan: Plan, num_envs: int, action_scale: np.ndarray):
+        """`action_scale`: half the range of each number of an action; wider ones than most are taken as most."""
+        self.plan = plan
+        self.action_scale = np.minimum(action_scale, np.median(action_scale))
+        self.alone = plan.begin_as_recovery or plan.by_evidence  # the recovery acts alone
+        self.update = self.begun = 0  # updates so far, and those in which the recovery was alone
+        self.steps = self.explored = 0  # of the present period, and of all since the hand-over
+        self.squares, self.measured = (
+            0.0,
+            0,
+        )  # of the copy's errors in the present period, and over how many steps
+        self.errors = np.full(
+            PATIENCE + 1, np.inf
+        )  # of the copy: the best of all before, then of the last periods
+        self.distances, self.known = (
+            np.zeros(PERIOD),
+            0,
+        )  # the last ones under the recovery alone, the newest last
+        self.own_falls = self.own_steps = 0  # of the recovery alone
+        self.radius = self.first_radius = 0.0
+        self.first_ended = self.first_falls = 0  # exits from the first region, and the falls among them
+        self.falls = 0  # in all since the hand-over, but for those that the recovery alone would have had
+        self.opened = 0.0  # by how much log sigma may exceed its start, but for the fading
+        self.exits, self.first_exits = Exits(num_envs), FirstExits(num_envs)
+
+    # -- told after every rollout --------------------------------------------------------------------------
+
+    def observe(
+        self,
+        rollout: Rollout,
+        squared_errors: np.ndarray | None = None,
+        log_std: np.ndarray | None = None,
+    ) -> bool:
+        """Learn from a rollout: with the copy's errors on it, squared, from before it was trained on it, and with the
+        spread that it was collected with. True if the policy takes over now."""
+        self.update += 1
+        self.steps += rollout.terminated.size
+        if self.alone:
+            return self._watch_recovery(rollout, squared_errors)
+        self.explored += rollout.terminated.size
+        self.exits.add(rollout, self.radius)
+        self.first_exits.add(rollout)
+        if self.steps >= PERIOD:
+            self.steps = 0
+            self._adapt(log_std)
+            self.exits.next_period()
+        return False
+
+    def _watch_recovery(self, rollout: Rollout, squared_errors: np.ndarray | None) -> bool:
+        seen = rollout.distance[np.isfinite(rollout.distance)]
+        self.distances, self.known = np.append(self.distances, seen)[-PERIOD:], self.known + len(seen)
+        self.own_falls += int(rollout.terminated.sum())
+        self.own_steps += rollout.terminated.size
+        if squared_errors is not None:
+            self.squares += float(squared_errors.sum())
+            self.measured += squared_errors.size
+        out_of_time = self.update >= self.plan.imitation_share * self.plan.updates
+        if self.steps < PERIOD and not out_of_time:
+            return False
+        self.steps = 0
+        if not (self._is_copy() or out_of_time):
+            return False
+        rest = np.quantile(self.distances[-self.known :], REST) if self.known else 0.0
+        self.first_radius = self.radius = min(MARGIN * float(rest), self.plan.largest_radius)
+        self.alone, self.begun = False, self.update
+        return True
+
+    def _is_copy(self) -> bool:
+        """Is the policy as close to the recovery as it will get?"""
+        if self.measured:
+            error = math.sqrt(self.squares / self.measured)
+            self.errors = np.concatenate([[self.errors[:2].min()], self.errors[2:], [error]])
+            self.squares, self.measured = 0.0, 0
+        stalled = self.errors[1:].min() > (1.0 - IMPROVEMENT) * self.errors[0]
+        close = self.errors[-1] < COPY * self.plan.initial_spread
+        return not self.plan.begin_as_recovery or close or stalled
+
+    def _adapt(self, log_std: np.ndarray | None) -> None:
+        """After a period: what falls take back from the spread, and where the region goes."""
+        ended, falls, steps = self.exits.period()
+        falls -= int(
+            2.0 * steps * wilson_interval(self.own_falls, self.own_steps)[0]
+        )  # as the recovery alone would
+        if self.radius <= NEAR * self.first_radius:
+            self.first_ended, self.first_falls = self.first_ended + ended, self.first_falls + max(falls, 0)
+        rate, (lowest, highest) = self.exits.rate(), self.exits.safe_share(self.radius)
+        if falls > 0:
+            self._take_back(falls, log_std)
+        elif rate < CALM and self.opened < 0.0:
+            self.opened = min(self.opened + OPENING / (1.0 + self.falls / 2.0), 0.0)
+        if self.plan.by_evidence and highest < 1.0 - self._bearable():
+            self.radius /= 1.0 + SHRINKING
+        elif lowest >= self.asked and rate >= NEEDED:
+            self._grow(rate, log_std is not None and falls <= 0)
+
+    def _take_back(self, falls: int, log_std: np.ndarray | None) -> None:
+        """The ceiling below the spread with which the policy fell."""
+        self.falls += falls
+        if log_std is not None:
+            self.opened = min(
+                self.opened, float((log_std - self.initial_log_std).mean()) + self._faded() / 2.0
+            )
+        self.opened = max(self.opened - CLOSING * min(falls, MOST), LOWEST)
+
+    def _grow(self, rate: float, opens: bool) -> None:
+        """The region, and the spread by the same factor where exits are not too many."""
+        growth = 1.0 + min(max(rate, SLOWEST), FASTEST)
+        if self.plan.by_evidence:
+            self.radius = min(self.radius * growth, self.plan.largest_radius)
+        if opens and rate < CALM:
+            self.opened = min(self.opened + math.log(growth), -math.log(self.plan.initial_spread))
+
+    def cut(self) -> None:
+        """New episodes begin everywhere."""
+        self.exits.cut()
+        self.first_exits.cut()
+
+    # -- asked ---------------------------------------------------------------------------------------------
+
+    @property
+    def imitating(self) -> bool:
+        """Is the recovery to be copied now?"""
+        return self.alone and self.plan.begin_as_recovery
+
+    @property
+    def asked(self) -> float:
+        """The share of exits that must be proven to end well. What is usual from the first region is no obstacle; where
+        falls are more frequent than there, each of the first two halves the doubt."""
+        ended, falls = self.exits.near(self.radius)
+        if wilson_interval(falls, ended)[0] <= wilson_interval(self.first_falls, self.first_ended)[1]:
+            return 1.0 - self._bearable()
+        return 1.0 - (1.0 - self.plan.safe_share) * 0.5 ** min(falls, DOUBLINGS)
+
+    def _bearable(self) -> float:
+        """The share of falls from which on a region is known to be too large: twice what is usual from the first."""
+        usual = self.first_falls / self.first_ended if self.first_ended >= ENOUGH else 0.0
+        return max(1.0 - self.plan.safe_share, 2.0 * usual)
+
+    @property
+    def initial_log_std(self) -> np.ndarray:
+        """Of the copy, [m]."""
+        return np.log(self.plan.initial_spread * self.action_scale)
+
+    def _faded(self) -> float:
+        share = (self.update - self.begun) / max(self.plan.updates - self.begun, 1)
+        return self.plan.spread_fade * min(max(share, self.explored / FADING), 1.0)
+
+    def spread(self) -> tuple[np.ndarray, np.ndarray] | None:
+        """The lowest and the highest log sigma, [m] each; None: not held.
+
+        Both begin at the copy's. The floor, which keeps exploration up, fades, and the ceiling half as much.
+        """
+        start = self.initial_log_std
+        if self.imitating:
+            return start, start
+        if self.alone or not self.plan.hold_spread:
+            return None
+        faded = self._faded()
+        return start + min(self.opened, 0.0) - faded, start + self.opened - faded / 2.0
+
+    # -- records and resuming ------------------------------------------------------------------------------
+
+    columns = ("imitation_error", "safe_exits_low", "safe_exits_high", "exit_rate", "beta_bound", "gap_bound")
+
+    def report(self, gamma: float) -> dict[str, float | None]:
+        """How it stands, in numbers."""
+        nothing = dict.fromkeys(self.columns)
+        if self.alone or self.begun == self.update:
+            error = float(self.errors[-1])
+            return nothing | {"imitation_error": error if math.isfinite(error) else None}
+        lowest, highest = self.exits.safe_share(self.radius)
+        beta, gap = self.first_exits.bounds(gamma)
+        known = (None, lowest, highest, self.exits.rate(), beta, gap)
+        return dict(zip(self.columns, known, strict=True))
+
+    WHOLE = ("alone", "update", "begun", "steps", "explored", "measured", "known")
+    WHOLE += ("own_falls", "own_steps", "first_ended", "first_falls", "falls")
+    NUMBERS = ("radius", "first_radius", "opened", "squares")
+
+    def get_state(self) -> dict[str, dict[str, np.ndarray]]:
+        """Everything, as arrays of finite numbers."""
+        own = {
+            "whole": np.array([getattr(self, name) for name in self.WHOLE], np.int64),
+            "numbers": np.array([getattr(self, name) for name in self.NUMBERS]),
+            "errors": np.where(np.isfinite(self.errors), self.errors, -1.0),
+            "distances": self.distances,
+        }
+        return {"own": own, "exits": self.exits.get_state(), "first_exits": self.first_exits.get_state()}
+
+    def set_state(self, state: dict[str, dict[str, np.ndarray]]) -> None:
+        """Go on from `get_state`."""
+        own = state["own"]
+        for name, number in zip(self.WHOLE, own["whole"], strict=True):
+            setattr(self, name, int(number))
+        for name, number in zip(self.NUMBERS, own["numbers"], strict=True):
+            setattr(self, name, float(number))
+        self.alone = bool(self.alone)
+        self.errors = np.where(own["errors"] < 0, np.inf, own["errors"])
+        self.distances = own["distances"]
+        self.exits.set_state(state["exits"])
+        self.first_exits.set_state(state["first_exits"])
+
+
+@dataclass(frozen=True)
+class HandedOver:
+    """M is empty while the recovery acts alone; afterwards the region by evidence, or what `after` says."""
+
+    after: Intervention
+    handover: Handover
+
+    def takes_over(self, situation: Situation, progress: float) -> np.ndarray:
+        if self.handover.alone:
+            return np.ones(len(situation.step), bool)
+        if self.handover.plan.by_evidence:
+            return ~(situation.distance <= self.handover.radius)
+        return self.after.takes_over(situation, progress)
+
+
+def handed_over(intervention: Intervention, handover: Handover | None) -> Intervention:
+    """The intervention as the hand-over lets it act."""
+    after = intervention.after if isinstance(intervention, HandedOver) else intervention
+    return after if handover is None else HandedOver(after, handover)
+
+
+def radius_of(intervention: Intervention, progress: float) -> float | None:
+    """d of the safe region now; None for other interventions."""
+    if isinstance(intervention, HandedOver):
+        handover = intervention.handover
+        own = handover.alone or handover.plan.by_evidence
+        return handover.radius if own else radius_of(intervention.after, progress)
+    return float(intervention.radius(progress)) if isinstance(intervention, SafeRegion) else None
