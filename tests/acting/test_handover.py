@@ -228,7 +228,7 @@ def test_falls_take_the_spread_back(falls, taken):
 
 
 def test_they_take_it_back_to_a_limit():
-    low, high = feed(begun(spread_fade=0.0), busy(40, 20), 10).spread()
+    _, high = feed(begun(spread_fade=0.0), busy(40, 20), 10).spread()
     np.testing.assert_allclose(high, START - 1.0)
 
 

@@ -34,7 +34,7 @@ def constant(radius: float) -> Schedule:
 
 
 class Auto:
-    """No clock: the radius follows what the exits show (see `handover`), up to `largest`."""
+    """No clock: the radius follows what the exits show (see `handover`), up to `largest`. Without a run it is 0."""
 
     def __init__(self, largest: float = math.inf):
         if not largest > 0:
@@ -42,7 +42,7 @@ class Auto:
         self.largest = largest
 
     def __call__(self, progress: float) -> float:
-        raise ValueError(f"an automatic radius is known to the run alone, not at progress {progress}")
+        return 0.0
 
 
 def auto(largest: float = math.inf) -> Auto:
