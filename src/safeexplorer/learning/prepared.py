@@ -11,7 +11,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from safeexplorer.acting.handover import Handover
+from safeexplorer.acting.handover import PERIOD, Handover
 from safeexplorer.acting.networks import Params
 from safeexplorer.acting.policy import is_gaussian, propose, softened
 from safeexplorer.acting.trajectory import Rollout
@@ -23,7 +23,7 @@ from safeexplorer.learning.update import LearnerState, init_learner, make_learn
 from safeexplorer.learning.waiting import WaitingRows
 
 IMITATION_WEIGHT = 1.0  # lambda while the recovery acts alone
-IMITATION_RATE, IMITATION_DECAY = 1e-3, 0.95  # step size of Adam then, and what is left of it after an update
+IMITATION_RATE, IMITATION_DECAY = 1e-3, 0.95  # step size of Adam then, and what is left of it after a period
 PACE, SLOWEST = (
     1.5,
     0.05,
@@ -76,7 +76,10 @@ class PreparedLearner:
         spread = self._spread()
         learn, rate = self.learn, learning_rate
         if imitating:
-            learn, rate = self.imitate, IMITATION_RATE * max(IMITATION_DECAY**self.handover.update, 0.1)
+            learn, rate = (
+                self.imitate,
+                IMITATION_RATE * max(IMITATION_DECAY ** (self.handover.own_steps / PERIOD), 0.1),
+            )
         errors = squared_errors(self.params, seen, self.handover) if imitating else None
         acted_with = self.params.get("log_std")
         pace = np.float32(self.pace)
