@@ -55,6 +55,12 @@ def test_the_time_limit_is_no_fall():
     assert exits.periods[-1, 1:3].tolist() == [1, 0]
 
 
+def test_a_goal_that_ends_an_episode_is_no_fall():
+    exits, reached = Exits(1), columns("...x")
+    exits.add(rollout_of(columns("xxxx"), reached)._replace(reached=reached), 0.1)
+    assert exits.periods[-1, 1:3].tolist() == [1, 0]
+
+
 def test_only_exits_from_near_radii_speak_about_a_radius():
     exits = Exits(1)
     for radius, fell in ((0.10, "...x"), (0.20, "....")):

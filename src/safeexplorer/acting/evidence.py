@@ -56,8 +56,8 @@ class Exits:
 
     def add(self, rollout: Rollout, radius: float) -> None:
         """Count one rollout, collected with `radius`, in the present period."""
-        recovering, fell = rollout.recovering, rollout.terminated
-        ended = fell | rollout.truncated
+        recovering, fell = rollout.recovering, rollout.fell
+        ended = rollout.terminated | rollout.truncated
         stays_open = recovering & ~ended
         was_open = np.concatenate([self.open[None], stays_open[:-1]])
         self.open = stays_open[-1].copy()

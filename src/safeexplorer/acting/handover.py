@@ -107,7 +107,7 @@ class Handover:
     def _watch_recovery(self, rollout: Rollout, squared_errors: np.ndarray | None) -> bool:
         seen = rollout.distance[np.isfinite(rollout.distance)]
         self.distances, self.known = np.append(self.distances, seen)[-PERIOD:], self.known + len(seen)
-        self.own_falls += int(rollout.terminated.sum())
+        self.own_falls += int(rollout.fell.sum())
         self.own_steps += rollout.terminated.size
         if squared_errors is not None:
             self.squares += float(squared_errors.sum())

@@ -41,7 +41,7 @@ class WaitingRows:
             cut = not len(stops) or (recovering[-1] and not over[-1])
             back = cut and not rollout.next_outside[-1, robot]  # the rollout shows the re-entry and no more
             if len(stops):
-                self._decide(robot, fell=bool((recovering & rollout.terminated[:, robot])[stops[0]]))
+                self._decide(robot, fell=bool((recovering & rollout.fell[:, robot])[stops[0]]))
             elif back:
                 self._decide(robot, fell=False)
             if cut and not back:
