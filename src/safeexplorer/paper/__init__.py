@@ -4,8 +4,14 @@ from __future__ import annotations
 
 from safeexplorer.paper.artefact import Artefact
 from safeexplorer.paper.figures import FIGURES
-from safeexplorer.paper.tables import TABLES
+from safeexplorer.paper.sweeps import COMPUTE, CURRICULUM, FIXED_RADIUS, LAMBDA_SWEEP, NOISE, NORMALISATION
+from safeexplorer.paper.tables import FEASIBILITY, MAIN_RESULTS, OBJECTIVE_GAP, OPERATIONAL, SOFT_VARIANTS
 
+TABLES = (
+    *(MAIN_RESULTS, OPERATIONAL, SOFT_VARIANTS),
+    *(LAMBDA_SWEEP, FIXED_RADIUS, CURRICULUM, COMPUTE, NORMALISATION, NOISE),
+    *(OBJECTIVE_GAP, FEASIBILITY),
+)
 ARTEFACTS: dict[str, Artefact] = {artefact.name: artefact for artefact in (*TABLES, *FIGURES)}
 # Campaigns over several artefacts. The component ablation is 9 methods x 3 robots x 5 seeds = 135 runs.
 GROUPS: dict[str, tuple[str, ...]] = {

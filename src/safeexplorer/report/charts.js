@@ -231,7 +231,7 @@ function place(svg, item, px, py, taken, box, width) {
     for (const right of [true, false]) {
       const left = right ? px + 13 : px - 13 - long;
       const spot = { left, right: left + long, top: py + dy - 7, bottom: py + dy + 7 };
-      const clash = taken.some((t) => spot.left < t.right && t.left < spot.right && spot.top < t.bottom && t.top < spot.bottom);
+      const clash = taken.some((t) => spot.left - 4 < t.right && t.left < spot.right + 4 && spot.top < t.bottom && t.top < spot.bottom);
       if (clash || spot.left < box.left || spot.right > width || spot.top < box.top || spot.bottom > box.bottom) continue;
       taken.push(spot);
       shape(svg, "text", { class: "name" + (item.ours ? " ours" : ""), x: right ? left : left + long, y: py + dy + 4,

@@ -75,7 +75,7 @@ for (const robot of data.robots) {
 
   const placed = groups.filter((g) => g.reward && g.falls);
   if (placed.length) chart(grid, "Falls against return", "Up and to the left is better. Interquartile means; bars: 95% intervals, from three runs on.",
-    (holder) => plane(holder, placed.map((g) => ({ label: g.label, colour: g.colour, ours: g.ours, x: g.falls, y: g.reward,
+    (holder) => plane(holder, placed.map((g) => ({ label: g.label, colour: g.colour, ours: g.ours, dashed: g.dashed, x: g.falls, y: g.reward,
       lines: [["", "falls", counts(g.falls)], ["", "final reward", plusMinus(g.reward)], ["", "runs", String(g.finished)]] })),
       "falls against return on " + robot.label));
 
