@@ -44,7 +44,7 @@ def test_the_class_learns_on_any_environment():
 @pytest.mark.parametrize(
     ("words", "extra"),
     [
-        ("train half_cheetah --steps 8192 --out {}/run", "robots"),
+        ("train half_cheetah --method ppo --steps 8192 --out {}/run", "robots"),
         ("show go1 --out {}/go1.png", "robots"),
         ("recovery grade ant --resets 2", "robots"),
         ("render curves --runs results --figures {}", "plots"),
