@@ -225,7 +225,7 @@ def test_a_pickle_is_refused_without_being_executed(tmp_path):
         with pytest.raises(RecoveryError, match=r"pickles and other formats are never opened"):
             load_recovery(tmp_path / name, CHEETAH)
     np.savez(tmp_path / "inside.npz", provenance=np.array([Bomb(str(mark))], object))  # a pickle inside a zip
-    with pytest.raises(RecoveryError, match=r"inside.npz: not a readable recovery file"):
+    with pytest.raises(RecoveryError, match=r"inside.npz: .* holds Python objects"):
         load_recovery(tmp_path / "inside.npz", CHEETAH)
     assert not mark.exists()
     pickle.loads((tmp_path / "bomb.pkl").read_bytes()).close()  # the bomb does work

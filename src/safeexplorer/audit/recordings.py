@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import zipfile
 from pathlib import Path
 from typing import NamedTuple
 
@@ -11,6 +10,7 @@ import numpy as np
 from safeexplorer.acting.networks import Params
 from safeexplorer.acting.trajectory import Rollout
 from safeexplorer.adapters import takeovers as dialects
+from safeexplorer.files.archives import read_npz
 from safeexplorer.runs.policies import policy_from_arrays
 
 REQUIRED = {
@@ -119,7 +119,7 @@ class RecordingFile:
     """The arrays of a file, each checked when it is asked for. Nothing is ever unpickled."""
 
     def __init__(self, path: Path):
-        self.path, self.arrays, self.read = path, read_arrays(path), set()
+        self.path, self.arrays, self.read = path, read_npz(path), set()
         for plural, name in PLURALS.items():
             if plural in self.arrays and name not in self.arrays:
                 self.arrays[name] = self.arrays.pop(plural)
@@ -194,20 +194,3 @@ class RecordingFile:
             place = ", ".join(map(str, np.argwhere(bad)[0]))
             raise self.error(name, f"holds {array[bad][0]:g} at [{place}]", "finite numbers")
         return array
-
-
-def read_arrays(path: Path) -> dict[str, np.ndarray]:
-    """Every array of an `.npz`; one of Python objects is refused by name."""
-    if not zipfile.is_zipfile(path):  # also refuses a pickle before it is looked into
-        path.stat()  # a missing file is an error of its own
-        raise ValueError(f"{path}: not an .npz file; expected one written by numpy.savez")
-    arrays = {}
-    with np.load(path, allow_pickle=False) as file:
-        for name in file.files:
-            try:
-                arrays[name] = np.asarray(file[name])  # a member that is no array reads as bytes
-            except (ValueError, OSError, EOFError, zipfile.BadZipFile) as error:
-                objects = "Object arrays" in str(error)
-                got = "holds Python objects" if objects else f"cannot be read ({error})"
-                raise ValueError(f"{path}: {name} {got}; expected an array of numbers") from None
-    return arrays

@@ -14,7 +14,8 @@ from safeexplorer.acting.interventions import SafeRegion
 from safeexplorer.acting.networks import Params
 from safeexplorer.audit.auditing import audit, audit_collector
 from safeexplorer.audit.findings import Audit
-from safeexplorer.audit.recordings import read_arrays, read_recording
+from safeexplorer.audit.recordings import read_recording
+from safeexplorer.files.archives import read_npz
 from safeexplorer.files.fields import check_fields, demand, setting
 from safeexplorer.learning.methods import CONSTRAINED
 from safeexplorer.learning.networks import init_actor_critic
@@ -129,7 +130,7 @@ def describe(collector: Collector, progress: float) -> tuple[str, ...]:
 def read_policy(path: Path) -> Policy:
     """A run's newest parameters, or weights from an `.npz`."""
     if not path.is_dir():
-        arrays = {name.removeprefix("policy/"): array for name, array in read_arrays(path).items()}
+        arrays = {name.removeprefix("policy/"): array for name, array in read_npz(path).items()}
         return Policy(policy_from_arrays(arrays, str(path)), f"weights in {path}")
     run = open_policy(path)
     if run.settings.method in CONSTRAINED:

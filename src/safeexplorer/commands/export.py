@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import argparse
-import json
 
 from safeexplorer import robots
 from safeexplorer.commands.options import add_json, emit, named_path
 from safeexplorer.export.onnx import export_onnx
+from safeexplorer.files.reading import read_json
 from safeexplorer.runs.policies import open_policy
 
 
@@ -46,7 +46,8 @@ def export_command(args: argparse.Namespace) -> int:
     env = robots.make(policy.settings.robot, 1)
     space = env.single_action_space
     env.close()
-    commit = json.loads((args.folder / "run.json").read_text())["provenance"]["commit"]
+    came_from = read_json(args.folder / "run.json").get("provenance")
+    commit = came_from.get("commit") if isinstance(came_from, dict) else None
     facts = policy.facts | {"commit": commit or ""}
     result = export_onnx(args.out, policy.params, space, region=radius, metadata=facts)
     gate = "no gate" if radius is None else f"gate at distance {radius:.6g}"

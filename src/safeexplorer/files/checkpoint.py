@@ -11,18 +11,20 @@ import hashlib
 import json
 import os
 import shutil
-import zipfile
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
+from safeexplorer.files.archives import read_npz
 from safeexplorer.files.console import notice as tell
+from safeexplorer.files.reading import read_json
 from safeexplorer.files.writing import fsync
 
 SEPARATOR = "/"
 KEPT = 2
+FILES = ("arrays.npz", "state.json")
 
 
 class DamagedCheckpoint(ValueError):
@@ -83,7 +85,7 @@ def save_checkpoint(folder: Path, step: int, arrays: dict[str, np.ndarray], stat
     with open(temporary / "arrays.npz", "wb") as file:
         np.savez(file, **arrays)
     (temporary / "state.json").write_text(json.dumps(state, allow_nan=False, indent=1))
-    manifest = {name: sha256(temporary / name) for name in ("arrays.npz", "state.json")}
+    manifest = {name: sha256(temporary / name) for name in FILES}
     (temporary / "manifest.json").write_text(json.dumps(manifest))
     for path in [*temporary.iterdir(), temporary]:
         fsync(path)
@@ -104,16 +106,14 @@ def checkpoints(folder: Path) -> list[Path]:
 def load_checkpoint(path: Path) -> tuple[dict[str, np.ndarray], dict[str, Any]]:
     """Arrays and state of one checkpoint, after comparing every hash."""
     try:
-        manifest = json.loads((path / "manifest.json").read_text())
-        for name in ("arrays.npz", "state.json"):
-            if sha256(path / name) != manifest[name]:
+        manifest = read_json(path / "manifest.json")
+        for name in FILES:
+            if sha256(path / name) != manifest.get(name):
                 raise DamagedCheckpoint(f"{path / name}: the SHA-256 does not match the manifest")
-        with np.load(path / "arrays.npz", allow_pickle=False) as file:
-            arrays = {name: file[name] for name in file.files}
-        return arrays, json.loads((path / "state.json").read_text())
+        return read_npz(path / "arrays.npz"), read_json(path / "state.json")
     except DamagedCheckpoint:
         raise
-    except (OSError, KeyError, ValueError, zipfile.BadZipFile) as error:
+    except (OSError, ValueError) as error:
         raise DamagedCheckpoint(f"{path}: {error}") from error
 
 

@@ -7,10 +7,8 @@ provenance as a JSON text and a SHA-256 over all of them. Nothing in it is ever 
 from __future__ import annotations
 
 import hashlib
-import io
 import json
 import math
-import zipfile
 from pathlib import Path
 from typing import Any
 
@@ -23,12 +21,12 @@ from safeexplorer.acting.networks import (
     squash_correction,
     squashed_mean_log_std,
 )
+from safeexplorer.files.archives import read_npz
 from safeexplorer.files.checkpoint import flatten
 from safeexplorer.files.writing import replacing
 from safeexplorer.recovery.protocol import Interface, RecoveryError
 
 Array = np.ndarray
-ZIP_MAGIC = b"PK\x03\x04"
 
 
 class SquashedActor:
@@ -105,10 +103,13 @@ def load_actor(path: Path, interface: Interface) -> tuple[SquashedActor, dict[st
     stored = str(arrays.pop("sha256", ""))
     if digest(arrays) != stored:
         raise RecoveryError(f"{path}: the SHA-256 does not match; the file was altered or damaged")
-    provenance = json.loads(str(arrays["provenance"]))
+    provenance = provenance_in(arrays, path)
     if provenance.get("robot") != interface.robot:
         raise RecoveryError(f"{path}: trained for {provenance.get('robot')}, not for {interface.robot}")
     layers = sum(name.endswith("/weight") for name in arrays)
+    missing = {f"actor/{i}/{k}" for i in range(layers) for k in ("weight", "bias")} - arrays.keys()
+    if missing:
+        raise RecoveryError(f"{path}: there is no array {min(missing)!r} in it")
     params = {"actor": [{k: arrays[f"actor/{i}/{k}"] for k in ("weight", "bias")} for i in range(layers)]}
     check_shapes(path, params, arrays["low"], arrays["high"], interface)
     return SquashedActor(params, interface.low, interface.high), provenance, stored
@@ -116,22 +117,28 @@ def load_actor(path: Path, interface: Interface) -> tuple[SquashedActor, dict[st
 
 def read_provenance(path: Path) -> dict[str, Any]:
     """How the actor in a recovery file came about."""
-    return json.loads(str(read_arrays(path)["provenance"]))
+    return provenance_in(read_arrays(path), path)
+
+
+def provenance_in(arrays: dict[str, Array], path: Path) -> dict[str, Any]:
+    """The text among the arrays, which must be a JSON object."""
+    try:
+        facts = json.loads(str(arrays["provenance"]))
+    except (ValueError, RecursionError) as error:
+        raise RecoveryError(f"{path}: its provenance is no JSON: {error}") from error
+    if not isinstance(facts, dict):
+        raise RecoveryError(f"{path}: its provenance is a {type(facts).__name__}; allowed: a JSON object")
+    return facts
 
 
 def read_arrays(path: Path) -> dict[str, Array]:
     """Every array of an `.npz`. Anything that is not a zip file is refused before it is parsed."""
     try:
-        content = Path(path).read_bytes()
+        arrays = read_npz(path)
     except OSError as error:
         raise RecoveryError(f"{path}: cannot be read: {error.strerror}") from error
-    if not content.startswith(ZIP_MAGIC):
-        raise RecoveryError(f"{path}: not an .npz recovery file (pickles and other formats are never opened)")
-    try:
-        with np.load(io.BytesIO(content), allow_pickle=False) as file:
-            arrays = {name: file[name] for name in file.files}
-    except (ValueError, OSError, EOFError, zipfile.BadZipFile, KeyError) as error:
-        raise RecoveryError(f"{path}: not a readable recovery file: {error}") from error
+    except ValueError as error:
+        raise RecoveryError(str(error)) from error
     if not {"provenance", "sha256", "low", "high"} <= arrays.keys():
         raise RecoveryError(f"{path}: not a recovery file: it lacks the provenance, the hash or the bounds")
     return arrays

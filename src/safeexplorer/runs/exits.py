@@ -84,8 +84,14 @@ class ExitLog(Growing):
 
 def read_exits(folder: Path) -> np.ndarray:
     """The records of an `ExitLog`."""
-    description = read_json(folder / "exits.json", list)
-    dtype = np.dtype([(name, kind, tuple(shape)) for name, kind, shape in description])
+    path = folder / "exits.json"
+    description = read_json(path, list)
+    try:
+        dtype = np.dtype([(name, kind, tuple(shape)) for name, kind, shape in description])
+    except (ValueError, TypeError, SyntaxError) as error:
+        raise ValueError(f"{path} is damaged: {error}") from error
+    if dtype.hasobject or dtype.descr[: len(ExitLog.HEAD)] != ExitLog.HEAD:
+        raise ValueError(f"{path} is damaged: it does not begin with {[name for name, _ in ExitLog.HEAD]}")
     return np.fromfile(folder / "exits.bin", dtype)
 
 

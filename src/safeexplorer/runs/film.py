@@ -11,6 +11,7 @@ from safeexplorer import robots
 from safeexplorer.acting.interventions import NoIntervention, SafeRegion, Situation
 from safeexplorer.acting.mixed import MixedPolicy
 from safeexplorer.acting.policy import draw_noise, propose
+from safeexplorer.files.archives import read_npz
 from safeexplorer.robots.films import MOTION, Film, Step, rest_on
 from safeexplorer.runs.policies import TrainedPolicy
 from safeexplorer.runs.settings import Settings, stored_settings
@@ -63,12 +64,12 @@ def read_fall(folder: Path, number: int) -> Film:
     if number not in kept:
         known = ", ".join(map(str, sorted(kept))) or "none"
         raise ValueError(f"fall {number} is not recorded in {folder}; recorded: {known}")
-    with np.load(kept[number], allow_pickle=False) as box:
-        radius = float(box["radius"]) if isinstance(make_intervention(settings), SafeRegion) else None
-        rows = zip(box["qpos"], box["distance"], box["recovering"], strict=True)
-        steps = [Step(qpos, float(distance), radius, bool(acts)) for qpos, distance, acts in rows]
-        rate = int(box["rate"])
-        return Film(steps + rest_on(steps[-1], rate), rate, f"fall {number} of {caption(settings)}")
+    box = read_npz(kept[number], ["qpos", "distance", "recovering", "radius", "rate"])
+    radius = float(box["radius"]) if isinstance(make_intervention(settings), SafeRegion) else None
+    rows = zip(box["qpos"], box["distance"], box["recovering"], strict=True)
+    steps = [Step(qpos, float(distance), radius, bool(acts)) for qpos, distance, acts in rows]
+    rate = int(box["rate"])
+    return Film(steps + rest_on(steps[-1], rate), rate, f"fall {number} of {caption(settings)}")
 
 
 def caption(settings: Settings) -> str:

@@ -252,7 +252,12 @@ def stored_settings(folder: Path) -> Settings:
     path = folder / "run.json"
     if not path.is_file():
         raise ValueError(f"{folder} holds no run: there is no run.json in it")
-    return from_dict(settings_in(read_json(path), path))
+    try:
+        settings = from_dict(settings_in(read_json(path), path))
+        settings.resolved()
+    except (ValueError, TypeError) as error:
+        raise ValueError(error if str(path) in str(error) else f"{path}: settings: {error}") from error
+    return settings
 
 
 def settings_in(facts: dict[str, Any], path: Path) -> dict[str, Any]:
