@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 import signal
 from dataclasses import replace
@@ -9,12 +10,14 @@ from dataclasses import replace
 import numpy as np
 import pytest
 from records import read_table
+from rich.console import Console
 from same_run import assert_same_run
 from toys import Choice, Drift, choose_back, far, pull_back
 
 from safeexplorer import SafeExplorer, SafeRegion, auto
 from safeexplorer.files.interruption import Stopped
 from safeexplorer.learning.methods import PARTS
+from safeexplorer.runs.display import summary_table
 from safeexplorer.runs.settings import Settings
 from safeexplorer.runs.training import train
 
@@ -62,6 +65,15 @@ def test_the_recovery_acts_alone_and_then_the_policy_within_the_radius(whole_run
     assert [row["radius"] for row in rows[:3]] == [0.0] * 3
     assert all(0 < row["radius"] <= 0.6 and row["recovery_rate"] < 1 for row in rows[3:])
     assert all(0 <= row["beta_bound"] <= 1 and row["gap_bound"] >= 0 for row in rows[3:])
+
+
+def test_the_summary_says_what_is_known_of_the_policy_alone(whole_run):
+    summary = json.loads((whole_run / "summary.json").read_text())
+    late = [row["beta_bound"] for row in read_table(whole_run / "metrics.csv") if row["update"] > 8]
+    assert summary["beta_bound"] == pytest.approx(np.mean(late)) and summary["gap_bound"] > 0
+    console = Console(record=True, width=100)
+    console.print(summary_table(summary))
+    assert "the policy alone" in console.export_text()
 
 
 def agent(env=Drift, recovery=pull_back, **changes) -> SafeExplorer:

@@ -46,6 +46,8 @@ def summary_table(summary: dict[str, Any]) -> Table:
         "steps": f"{summary['steps']:,} in {summary['updates']:,} updates",
         "time": f"{summary['seconds']:,.0f} s, {summary['steps'] / summary['seconds']:,.0f} steps/s",
     }
+    if summary.get("beta_bound") is not None:
+        rows["the policy alone"] = f"outside in at most {summary['beta_bound']:.1%} of its discounted time"
     for name, text in rows.items():
         table.add_row(name, text)
     return table

@@ -18,6 +18,7 @@ FINAL_SHARE = 0.1  # of training, at its end: the final reward
 LATE_SHARE = 0.2  # the objective gap
 COST_SHARE = 0.05  # cost per episode
 COUNTS = ("steps", "falls", "episodes", "exits", "recovery_steps", "succeeded", "failed")
+BOUNDS = ("beta_bound", "gap_bound")  # of a run with a hand-over: what it knows of the policy alone
 ESS_STEPS = 200  # recovery steps of an update; with fewer even a single effective one is more than 0.5%
 SAMPLES = 200  # of a curve
 AT_END = ("steps", "return_trailing", "falls", "radius")  # of a bin of updates, the last value
@@ -79,21 +80,26 @@ def numbers(
     final, late = share_rows(metrics, updates, FINAL_SHARE), share_rows(metrics, updates, LATE_SHARE)
     ended, alone = share_rows(episodes, updates, FINAL_SHARE), share_rows(evaluations, updates, LATE_SHARE)
     counts = {name: int(metrics[name][-1]) for name in COUNTS}
-    return counts | {
-        "final_reward": mean(ended["total_return"]),
-        "final_episodes": len(ended["total_return"]),
-        "final_cost": final_cost(metrics, episodes, updates),
-        "recovery_rate": tidy(counts["recovery_steps"] / counts["steps"], 9),
-        "recovery_rate_final": mean(final["recovery_rate"]),
-        "recovery_rate_late": mean(late["recovery_rate"]),
-        "trailing_return_late": mean(alone["trailing_return"]),
-        "mixed_return_late": mean(alone["mixed_return"]),
-        "alone_return_late": mean(alone["total_return"]),
-        "gap_late": mean(alone["gap"]),
-        "alone_falls_late": mean(alone["falls"]),
-        "ess_max": largest(metrics["importance_ess_share"][enough_recovery(metrics)]),
-        "log10_variance_ratio_max": largest(metrics["importance_log10_variance_ratio"]),
-    }
+    bounds = {name: mean(late[name]) for name in BOUNDS if name in metrics}
+    return (
+        counts
+        | bounds
+        | {
+            "final_reward": mean(ended["total_return"]),
+            "final_episodes": len(ended["total_return"]),
+            "final_cost": final_cost(metrics, episodes, updates),
+            "recovery_rate": tidy(counts["recovery_steps"] / counts["steps"], 9),
+            "recovery_rate_final": mean(final["recovery_rate"]),
+            "recovery_rate_late": mean(late["recovery_rate"]),
+            "trailing_return_late": mean(alone["trailing_return"]),
+            "mixed_return_late": mean(alone["mixed_return"]),
+            "alone_return_late": mean(alone["total_return"]),
+            "gap_late": mean(alone["gap"]),
+            "alone_falls_late": mean(alone["falls"]),
+            "ess_max": largest(metrics["importance_ess_share"][enough_recovery(metrics)]),
+            "log10_variance_ratio_max": largest(metrics["importance_log10_variance_ratio"]),
+        }
+    )
 
 
 def final_cost(metrics: Columns, episodes: Columns, updates: int) -> float | None:
