@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import numpy as np
 
@@ -13,9 +14,11 @@ from safeexplorer.acting.mixed import MixedPolicy
 from safeexplorer.acting.policy import draw_noise, propose
 from safeexplorer.files.archives import read_npz
 from safeexplorer.robots.films import MOTION, Film, Step, rest_on
-from safeexplorer.runs.policies import TrainedPolicy
 from safeexplorer.runs.settings import Settings, stored_settings
 from safeexplorer.runs.world import make_intervention
+
+if TYPE_CHECKING:  # the report reads the names of films and needs no learner
+    from safeexplorer.runs.policies import TrainedPolicy
 
 FILE_SHOWS = {"film": "the trained policy at work", "film-alone": "the trained policy without its recovery"}
 
