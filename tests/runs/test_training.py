@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import os
 import random
+import shutil
 import signal
 import subprocess
 import sys
@@ -18,11 +19,13 @@ from records import read_table
 from same_run import assert_same_run, final_state
 from short_runs import SHORT
 
+from safeexplorer.cli import main
 from safeexplorer.commands.train import run as train_command_run
-from safeexplorer.files.checkpoint import checkpoints, load_checkpoint
+from safeexplorer.files.checkpoint import checkpoints, load_checkpoint, sha256
 from safeexplorer.files.interruption import Stopped
 from safeexplorer.files.locks import RunInUse, exclusive
 from safeexplorer.runs.exits import exit_states, read_exits
+from safeexplorer.runs.results import collect_run, write_result
 from safeexplorer.runs.settings import stored_settings
 from safeexplorer.runs.training import open_run, train
 
@@ -160,6 +163,131 @@ def test_a_terminal_that_hangs_up_stops_a_training_and_saves_it(tmp_path):
     with pytest.raises(Stopped):
         train(SMALL, tmp_path, lambda run, row: os.kill(os.getpid(), signal.SIGHUP))
     assert [path.name for path in checkpoints(tmp_path / "checkpoints")] == ["0000000001"]
+
+
+def test_what_dead_processes_left_is_swept(tmp_path):
+    (tmp_path / "checkpoints" / ".0000000009.12345").mkdir(parents=True)
+    (tmp_path / ".summary.json.12345").write_text("{")
+    train(replace(SMALL, steps=256), tmp_path)
+    left = [path.name for path in [*tmp_path.iterdir(), *(tmp_path / "checkpoints").iterdir()]]
+    assert not [name for name in left if name.startswith(".")]
+
+
+# -- records that are not as they were saved
+
+
+def stopped_run(folder: Path) -> Path:
+    with pytest.raises(Stopped):
+        train(SMALL, folder, lambda run, row: run.update < 4)
+    return folder
+
+
+def change_a_digit(path: Path) -> None:
+    content = bytearray(path.read_bytes())
+    digits = [i for i, byte in enumerate(content) if byte in b"1234567"]
+    content[digits[len(digits) // 2]] += 1
+    path.write_bytes(content)
+
+
+@pytest.mark.parametrize("name", ["metrics.csv", "exits.bin"])
+def test_a_changed_or_shortened_record_is_refused_by_name(tmp_path, name):
+    folder = stopped_run(tmp_path)
+    path = folder / name
+    whole = path.read_bytes()
+    change_a_digit(path)
+    with pytest.raises(ValueError, match=rf"{name} was changed"):
+        train(SMALL, folder)
+    path.write_bytes(whole[:-30])
+    with pytest.raises(ValueError, match=rf"{name} has {len(whole) - 30} bytes; the checkpoint needs"):
+        train(SMALL, folder)
+    assert path.read_bytes() == whole[:-30]
+    path.write_bytes(whole)
+    train(SMALL, folder)
+
+
+@pytest.mark.parametrize("finished", [True, False])
+def test_changed_records_are_not_shown_and_not_replayed(whole_run, tmp_path, finished):
+    folder = tmp_path / "run"
+    shutil.copytree(whole_run, folder)
+    if not finished:
+        (folder / "summary.json").unlink()
+    assert set(collect_run(folder).records) == {"metrics", "episodes", "evaluations"}
+    change_a_digit(folder / "metrics.csv")
+    with pytest.raises(ValueError, match=r"metrics\.csv was changed"):
+        collect_run(folder)
+    change_a_digit(folder / "exits.bin")
+    with pytest.raises(ValueError, match=r"exits\.bin was changed"):
+        read_exits(folder)
+
+
+def test_a_run_of_an_older_release_without_digests_goes_on_and_is_read(whole_run, tmp_path):
+    folder = stopped_run(tmp_path)
+    forget_digests(folder)
+    train(SMALL, folder)
+    summary = json.loads((folder / "summary.json").read_text())
+    summary.pop("records")
+    (folder / "summary.json").write_text(json.dumps(summary))
+    facts = json.loads((folder / "run.json").read_text())
+    facts.pop("stretches")
+    (folder / "run.json").write_text(json.dumps(facts))
+    result = collect_run(folder)
+    assert result.finished and result.records == {} and len(result.stretches) == 1
+
+
+def forget_digests(folder: Path) -> None:
+    for path in checkpoints(folder / "checkpoints"):
+        state = json.loads((path / "state.json").read_text())
+        state.pop("digests")
+        (path / "state.json").write_text(json.dumps(state))
+        manifest = json.loads((path / "manifest.json").read_text())
+        (path / "manifest.json").write_text(
+            json.dumps(manifest | {"state.json": sha256(path / "state.json")})
+        )
+
+
+# -- records without checkpoints
+
+
+def test_records_whose_checkpoints_are_gone_are_not_wiped_unless_asked(tmp_path):
+    folder = stopped_run(tmp_path)
+    shutil.rmtree(folder / "checkpoints")
+    before = (folder / "metrics.csv").read_bytes()
+    with pytest.raises(ValueError, match="4 rows of records, but their checkpoints are gone"):
+        train(SMALL, folder)
+    assert (folder / "metrics.csv").read_bytes() == before
+    train(SMALL, folder, start_over=True)
+    assert len(read_table(folder / "metrics.csv")) == 8
+
+
+def test_a_run_killed_before_its_first_checkpoint_begins_again_with_resume(tmp_path, whole_run):
+    settings = replace(SMALL, eval_every=4, eval_episodes=1).resolved()
+    run = open_run(settings, tmp_path)
+    run.run_update()
+    run.close()  # as a killed process leaves it
+    assert main(["resume", str(tmp_path)]) == 0
+    assert_same_run(whole_run, tmp_path)
+
+
+# -- other versions
+
+
+def test_going_on_under_other_versions_is_said_written_down_and_refused_where_exact(
+    tmp_path, monkeypatch, capsys
+):
+    monkeypatch.setenv("XLA_FLAGS", "")
+    folder = stopped_run(tmp_path)
+    monkeypatch.setenv("XLA_FLAGS", "--xla_cpu_use_thunk_runtime=false")
+    with pytest.raises(ValueError, match="--exact allows none"):
+        train(SMALL, folder, exact=True)
+    with pytest.raises(Stopped):
+        train(SMALL, folder, lambda run, row: run.update < 6)
+    assert capsys.readouterr().err.count("xla_flags: '' -> '--xla_cpu_use_thunk_runtime=false'") == 1
+    train(SMALL, folder, exact=True)  # nothing has changed since
+    stretches = collect_run(folder).stretches
+    assert [s["update"] for s in stretches] == [0, 4]
+    assert [s["provenance"]["xla_flags"] for s in stretches] == ["", "--xla_cpu_use_thunk_runtime=false"]
+    written = json.loads(write_result(collect_run(folder), folder / "results").read_text())
+    assert written["stretches"] == stretches
 
 
 def test_threads_do_not_change_the_result(whole_run, tmp_path):

@@ -30,7 +30,11 @@ def add_train(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("robot", metavar="ROBOT", help=", ".join(ROBOTS))
     add_settings(parser, Settings, default_of, leave_out="robot")
     parser.add_argument("--out", type=named_path, help="run folder (default: runs/ROBOT-METHOD-seedSEED)")
+    parser.add_argument(
+        "--start-over", action="store_true", help="wipe records in the folder whose checkpoints are gone"
+    )
     add_track(parser)
+    add_exact(parser)
     parser.set_defaults(run=train_command)
 
 
@@ -38,6 +42,7 @@ def add_resume(parser: argparse.ArgumentParser) -> None:
     """`resume DIR`."""
     parser.add_argument("folder", type=named_path, metavar="DIR", help="the run folder")
     add_track(parser)
+    add_exact(parser)
     parser.set_defaults(run=resume_command)
 
 
@@ -49,6 +54,13 @@ def add_track(parser: argparse.ArgumentParser) -> None:
         default=[],
         choices=list(TRACKERS),
         help="also feed a dashboard (an extra to install)",
+    )
+
+
+def add_exact(parser: argparse.ArgumentParser) -> None:
+    """`--exact`."""
+    parser.add_argument(
+        "--exact", action="store_true", help="refuse to go on under other versions or XLA flags"
     )
 
 
@@ -79,18 +91,18 @@ def train_command(args: argparse.Namespace) -> int:
                 f"{folder} holds a run with other settings ({'; '.join(changed)}); choose another --out"
             )
     say_what_haste_costs(settings)
-    return run(settings, folder, args.track)
+    return run(settings, folder, args.track, exact=args.exact, start_over=args.start_over)
 
 
 def resume_command(args: argparse.Namespace) -> int:
-    """Continue a run from its last checkpoint."""
+    """Continue a run from its last checkpoint; one that was killed before its first begins again."""
     settings = stored_settings(args.folder)
     if not has_checkpoint(args.folder):
-        raise ValueError(f"{args.folder} has no checkpoint yet; start it again with `safeexplorer train`")
-    return run(settings, args.folder, args.track)
+        tell(f"{args.folder} has no checkpoint yet: the run begins again")
+    return run(settings, args.folder, args.track, exact=args.exact)
 
 
-def run(settings: Settings, folder: Path, track: Sequence[str] = ()) -> int:
+def run(settings: Settings, folder: Path, track: Sequence[str] = (), **how: bool) -> int:
     """Train with a live display, then say how it went and where it lies."""
     say_what_will_not_happen(settings)
     watches = [TRACKERS[name](folder) for name in track]
@@ -101,7 +113,7 @@ def run(settings: Settings, folder: Path, track: Sequence[str] = ()) -> int:
                 for each in (display, *watches):
                     each(training, row)
 
-            train(settings, folder, watch)
+            train(settings, folder, watch, **how)
     except Stopped as stopped:
         raise Stopped(f"{stopped}. Continue with: safeexplorer resume {folder}") from None
     tell(summary_table(read_summary(folder)), f"run folder: {folder}")

@@ -11,7 +11,8 @@ import hashlib
 import json
 import os
 import shutil
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -80,7 +81,8 @@ def save_checkpoint(folder: Path, step: int, arrays: dict[str, np.ndarray], stat
             )
     folder.mkdir(parents=True, exist_ok=True)
     target, temporary = folder / f"{step:010d}", folder / f".{step:010d}.{os.getpid()}"
-    shutil.rmtree(temporary, ignore_errors=True)
+    for left in folder.glob(".[0-9]*"):  # by processes that died; only one at a time holds the folder
+        shutil.rmtree(left, ignore_errors=True)
     temporary.mkdir()
     with open(temporary / "arrays.npz", "wb") as file:
         np.savez(file, **arrays)
@@ -105,12 +107,31 @@ def checkpoints(folder: Path) -> list[Path]:
 
 def load_checkpoint(path: Path) -> tuple[dict[str, np.ndarray], dict[str, Any]]:
     """Arrays and state of one checkpoint, after comparing every hash."""
-    try:
-        manifest = read_json(path / "manifest.json")
-        for name in FILES:
-            if sha256(path / name) != manifest.get(name):
-                raise DamagedCheckpoint(f"{path / name}: the SHA-256 does not match the manifest")
+    with told_as_damage(path):
+        compare_hashes(path, *FILES)
         return read_npz(path / "arrays.npz"), read_json(path / "state.json")
+
+
+def load_state(path: Path) -> dict[str, Any]:
+    """The plain values of one checkpoint alone."""
+    with told_as_damage(path):
+        compare_hashes(path, "state.json")
+        return read_json(path / "state.json")
+
+
+def compare_hashes(path: Path, *names: str) -> None:
+    """With the manifest."""
+    manifest = read_json(path / "manifest.json")
+    for name in names:
+        if sha256(path / name) != manifest.get(name):
+            raise DamagedCheckpoint(f"{path / name}: the SHA-256 does not match the manifest")
+
+
+@contextmanager
+def told_as_damage(path: Path) -> Iterator[None]:
+    """Whatever is wrong with the files of a checkpoint is damage."""
+    try:
+        yield
     except DamagedCheckpoint:
         raise
     except (OSError, ValueError) as error:
@@ -130,6 +151,23 @@ def load_latest(
     if found:
         raise DamagedCheckpoint(f"no whole checkpoint in {folder}: all {len(found)} are damaged")
     return None
+
+
+def refuse_orphans(folder: Path, every: int) -> None:
+    """Refuse to begin anew where that would wipe records whose checkpoints are gone.
+
+    A run that was killed before its first checkpoint, due after `every` rows, has an empty `checkpoints/`.
+    """
+    metrics = folder / "metrics.csv"
+    rows = max(0, metrics.read_bytes().count(b"\n") - 1) if metrics.is_file() else 0
+    never_saved = (
+        rows < every and (folder / "checkpoints").is_dir() and not (folder / "summary.json").exists()
+    )
+    if rows and not never_saved:
+        raise ValueError(
+            f"{folder} holds {rows} rows of records, but their checkpoints are gone: it cannot be continued. "
+            "Choose another folder, or remove this one (`train` can also be told to --start-over)"
+        )
 
 
 def sha256(path: Path) -> str:

@@ -3,32 +3,62 @@
 from __future__ import annotations
 
 import csv
+import hashlib
 import io
 import os
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
 TAIL_BYTES = 4096  # longer than any row
 
 
+class Mark(NamedTuple):
+    """How far a file had grown when a checkpoint was saved, and what it held; older checkpoints do not know that."""
+
+    offset: int = 0
+    digest: str | None = None
+
+
+BEGINNING = Mark()
+
+
 class Growing:
     """A file that is only appended to, cut back to where a checkpoint left it."""
 
-    def __init__(self, path: Path, offset: int = 0):
-        self._file = open(path, "ab")
-        length = self._file.seek(0, os.SEEK_END)
-        if length < offset:  # cutting it there would fill it up with zeros
+    def __init__(self, path: Path, mark: Mark = BEGINNING):
+        self._file = open(path, "a+b")
+        try:
+            self._hash = self._compare(path, mark)
+        except ValueError:
             self._file.close()
-            raise ValueError(f"{path} has {length} bytes; the checkpoint needs its first {offset}")
-        self._file.truncate(offset)
-        self._file.seek(offset)
+            raise
+        self._file.truncate(mark.offset)
+        self._file.seek(mark.offset)
+
+    def _compare(self, path: Path, mark: Mark) -> Any:
+        """SHA-256 up to the mark, which must be that of the checkpoint."""
+        length = self._file.seek(0, os.SEEK_END)
+        if length < mark.offset:  # cutting it there would fill it up with zeros
+            raise ValueError(f"{path} has {length} bytes; the checkpoint needs its first {mark.offset}")
+        self._file.seek(0)
+        found = hashlib.sha256(self._file.read(mark.offset))
+        if mark.digest not in (None, found.hexdigest()):
+            raise ValueError(
+                f"{path} was changed: its first {mark.offset} bytes are not those of the checkpoint"
+            )
+        return found
 
     def write(self, data: bytes) -> None:
         """Append, visible to readers at once."""
         self._file.write(data)
         self._file.flush()
+        self._hash.update(data)
+
+    def digest(self) -> str:
+        """SHA-256 of all of it."""
+        return self._hash.hexdigest()
 
     def offset(self) -> int:
         """The length of the file, safely on disk."""
@@ -42,12 +72,12 @@ class Growing:
 class Table(Growing):
     """A CSV file with fixed columns. Numbers are written so that they read back exactly; None is empty."""
 
-    def __init__(self, path: Path, columns: list[str], offset: int = 0):
-        if offset and (other := sorted(set(header(path)) ^ set(columns))):
+    def __init__(self, path: Path, columns: list[str], mark: Mark = BEGINNING):
+        if mark.offset and (other := sorted(set(header(path)) ^ set(columns))):
             raise ValueError(f"{path} was begun by a release with other columns: {', '.join(other)}")
-        super().__init__(path, offset)
+        super().__init__(path, mark)
         self.columns = columns
-        if offset == 0:
+        if mark.offset == 0:
             self._write_rows([columns])
 
     def append(self, *rows: dict[str, Any]) -> None:

@@ -26,6 +26,13 @@ def replacing(path: Path) -> Iterator[BinaryIO]:
     fsync(path.parent)
 
 
+def sweep(folder: Path) -> None:
+    """Remove what processes that died while writing have left; for the one that holds the folder."""
+    for left in folder.glob(".*.[0-9]*"):
+        if left.is_file() and left.suffix[1:].isdigit():
+            left.unlink()
+
+
 def write_text(path: Path, text: str) -> None:
     """The whole content of a file."""
     with replacing(path) as file:

@@ -15,12 +15,12 @@ from typing import Any
 import jax
 
 from safeexplorer import robots
-from safeexplorer.files.checkpoint import load_latest, save_checkpoint
+from safeexplorer.files.checkpoint import load_latest, refuse_orphans, save_checkpoint
 from safeexplorer.files.fields import difference
 from safeexplorer.files.interruption import Stopped, stop_requests
 from safeexplorer.files.locks import exclusive
 from safeexplorer.files.provenance import provenance
-from safeexplorer.files.tables import Table
+from safeexplorer.files.tables import Mark, Table
 from safeexplorer.files.writing import write_json
 from safeexplorer.pretraining.settings import RecoverySettings
 from safeexplorer.pretraining.trainer import METRICS, Trainer
@@ -45,7 +45,9 @@ def train_recovery(
     """
     end = time.monotonic() + max_seconds
     with exclusive(folder), stop_requests() as asked_to_stop:
-        trainer, metrics = open_run(settings, folder, threads)
+        trainer, metrics = open_run(
+            settings, folder, threads, max(1, checkpoint_every // settings.record_every)
+        )
         try:
             while trainer.steps < settings.steps:
                 trainer.advance()
@@ -72,12 +74,14 @@ def passed(trainer: Trainer, every: int) -> bool:
     return trainer.steps // every > (trainer.steps - trainer.env.num_envs) // every
 
 
-def open_run(settings: RecoverySettings, folder: Path, threads: int) -> tuple[Trainer, Table]:
-    """A new run, or the one in `folder` as its last whole checkpoint left it."""
+def open_run(settings: RecoverySettings, folder: Path, threads: int, rows: int) -> tuple[Trainer, Table]:
+    """A new run, or the one in `folder` as its last whole checkpoint left it; the first is due after `rows` rows."""
     env = robots.make(settings.robot, settings.num_envs, flavour=settings.flavour, threads=threads)
     trainer = Trainer(env, settings)
     found = load_latest(folder / "checkpoints")
     if found is None:
+        refuse_orphans(folder, rows)
+        (folder / "checkpoints").mkdir(exist_ok=True)
         facts = {
             "settings": settings.as_dict(),
             "provenance": provenance(),
@@ -90,7 +94,9 @@ def open_run(settings: RecoverySettings, folder: Path, threads: int) -> tuple[Tr
     if changed:
         raise ValueError(f"{folder} was started with other settings: " + "; ".join(changed))
     trainer.set_state(arrays, state["counters"])
-    return trainer, Table(folder / "metrics.csv", METRICS, state["metrics_offset"])
+    return trainer, Table(
+        folder / "metrics.csv", METRICS, Mark(state["metrics_offset"], state.get("metrics_digest"))
+    )
 
 
 def snapshot(trainer: Trainer, folder: Path) -> Path:
@@ -105,6 +111,6 @@ def snapshot(trainer: Trainer, folder: Path) -> Path:
 def save(trainer: Trainer, folder: Path, metrics: Table) -> None:
     """A checkpoint from which the run continues bit for bit."""
     arrays, counters = trainer.get_state()
-    offset = metrics.offset()
-    state = {"settings": trainer.settings.as_dict(), "counters": counters, "metrics_offset": offset}
+    state = {"settings": trainer.settings.as_dict(), "counters": counters}
+    state |= {"metrics_offset": metrics.offset(), "metrics_digest": metrics.digest()}
     save_checkpoint(folder / "checkpoints", trainer.steps, arrays, state)

@@ -124,6 +124,11 @@ def compare(grid: Grid, robot: str) -> dict[str, Any] | None:
     return {"robot": ROBOT_LABELS[robot], "ours": sides[0], "theirs": sides[1], "pairs": pairs, "won": won}
 
 
+def later_versions(run: Result) -> dict[str, Any]:
+    """Of a run that went on under other versions than it began with."""
+    return {f"from update {s['update'] + 1} on": s["provenance"] for s in run.stretches[1:]}
+
+
 def describe_run(run: Result) -> dict[str, Any]:
     """One line of the list of runs, and what unfolds under it."""
     s = run.spec.settings
@@ -140,7 +145,7 @@ def describe_run(run: Result) -> dict[str, Any]:
         "falls": run.numbers.get("falls"),
         "seconds": run.numbers.get("seconds"),
         "settings": s.as_dict(),
-        "provenance": run.provenance | {"recovery": run.recovery, "key": run.spec.key},
+        "provenance": run.provenance | {"recovery": run.recovery, "key": run.spec.key} | later_versions(run),
     }
 
 

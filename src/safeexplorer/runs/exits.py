@@ -11,8 +11,9 @@ from typing import Any, Protocol
 import numpy as np
 
 from safeexplorer.files.reading import read_json
-from safeexplorer.files.tables import Growing
+from safeexplorer.files.tables import BEGINNING, Growing, Mark
 from safeexplorer.files.writing import write_text
+from safeexplorer.runs.seals import check_seals
 
 
 class Recorded(Protocol):
@@ -40,7 +41,7 @@ class ExitLog(Growing):
 
     HEAD = [("update", "<i8"), ("step", "<i8"), ("robot", "<i8"), ("radius", "<f8")]
 
-    def __init__(self, folder: Path, env: Recorded, per_update: int, offset: int = 0):
+    def __init__(self, folder: Path, env: Recorded, per_update: int, mark: Mark = BEGINNING):
         self.env, self.per_update = env, per_update
         state = [(k, v.dtype.str, v.shape[1:]) for k, v in env.snapshot([0]).items()]
         self.dtype = np.dtype([*self.HEAD, *((f"state/{name}", kind, shape) for name, kind, shape in state)])
@@ -48,7 +49,7 @@ class ExitLog(Growing):
             [name, self.dtype[name].base.str, list(self.dtype[name].shape)] for name in self.dtype.names
         ]
         write_text(folder / "exits.json", json.dumps(description))
-        super().__init__(folder / "exits.bin", offset)
+        super().__init__(folder / "exits.bin", mark)
 
     def begin(self, update: int, radius: float | None, rng: np.random.Generator) -> None:
         """Start the sample of one update; an intervention without a radius has NaN."""
@@ -83,7 +84,8 @@ class ExitLog(Growing):
 
 
 def read_exits(folder: Path) -> np.ndarray:
-    """The records of an `ExitLog`."""
+    """The records of an `ExitLog`, as they were saved."""
+    check_seals(folder, ["exits"])
     path = folder / "exits.json"
     description = read_json(path, list)
     try:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from contextlib import ExitStack, closing
 from pathlib import Path
 from typing import Any
 
@@ -11,7 +12,7 @@ import numpy as np
 from safeexplorer.acting.accounting import Counts, Episode
 from safeexplorer.acting.evaluation import Evaluation
 from safeexplorer.acting.trajectory import Rollout
-from safeexplorer.files.tables import Table
+from safeexplorer.files.tables import BEGINNING, Mark, Table
 from safeexplorer.learning import diagnostics
 from safeexplorer.runs.black_box import BlackBox
 from safeexplorer.runs.exits import ExitLog
@@ -51,7 +52,7 @@ EVALUATION_COLUMNS = [
 class RunRecord:
     """A row per update, per episode and per evaluation; the states of first exits; the seconds before falls.
 
-    `offsets` cuts each file back to where a checkpoint left it; without, all begin anew. During a rollout it looks
+    `marks` cut each file back to where a checkpoint left it; without, all begin anew. During a rollout it looks
     on as the collector's observer, and tells `note` of first exits.
     """
 
@@ -61,16 +62,20 @@ class RunRecord:
         settings: Settings,
         world: World,
         learner_columns: Sequence[str],
-        offsets: dict[str, int],
+        marks: dict[str, Mark],
         note: Callable[[int, np.ndarray], None] | None = None,
     ):
-        def table(name: str, columns: list[str]) -> Table:
-            return Table(folder / f"{name}.csv", columns, offsets.get(name, 0))
+        with ExitStack() as opened:  # if one of them is refused, the others are closed
 
-        self.metrics = table("metrics", [*METRIC_COLUMNS, *learner_columns])
-        self.episodes = table("episodes", list(Episode._fields))
-        self.evaluations = table("evaluations", EVALUATION_COLUMNS)
-        self.exits = ExitLog(folder, world.env, settings.exits_per_update, offsets.get("exits", 0))
+            def table(name: str, columns: list[str]) -> Table:
+                mark = marks.get(name, BEGINNING)
+                return opened.enter_context(closing(Table(folder / f"{name}.csv", columns, mark)))
+
+            self.metrics = table("metrics", [*METRIC_COLUMNS, *learner_columns])
+            self.episodes = table("episodes", list(Episode._fields))
+            self.evaluations = table("evaluations", EVALUATION_COLUMNS)
+            self.exits = ExitLog(folder, world.env, settings.exits_per_update, marks.get("exits", BEGINNING))
+            opened.pop_all()
         self.black_box = BlackBox(
             folder / "falls", world.env, world.sizes.action, settings.rollout_steps, settings.falls_kept
         )
@@ -108,6 +113,10 @@ class RunRecord:
     def offsets(self) -> dict[str, int]:
         """The length of every file, safely on disk."""
         return {name: file.offset() for name, file in self._files.items()}
+
+    def digests(self) -> dict[str, str]:
+        """SHA-256 of every file as it is now."""
+        return {name: file.digest() for name, file in self._files.items()}
 
     def close(self) -> None:
         """Close every file."""

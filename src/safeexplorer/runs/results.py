@@ -15,8 +15,10 @@ from typing import Any
 from safeexplorer.files.console import notice
 from safeexplorer.files.reading import read_json, read_json_if_any
 from safeexplorer.files.writing import write_text
+from safeexplorer.runs.seals import check_seals
 from safeexplorer.runs.settings import settings_in
 from safeexplorer.runs.specs import RunSpec, spec_from_dict
+from safeexplorer.runs.stretches import stretches_of
 from safeexplorer.runs.summary import (
     COUNTS,
     falls_at,
@@ -50,6 +52,8 @@ class Result:
     curve: dict[str, list[float | None]] = field(default_factory=dict)
     evaluations: dict[str, list[float | None]] = field(default_factory=dict)
     replay: dict[str, Any] | None = None  # the recovery from the logged exits
+    stretches: list[dict[str, Any]] = field(default_factory=list)  # where versions changed; see `stretches`
+    records: dict[str, str] = field(default_factory=dict)  # SHA-256 of the tables it was made from
     folder: Path | None = None  # where it was read from; not part of the file
 
     @property
@@ -120,6 +124,7 @@ def collect_run(folder: Path) -> Result:
     if not (folder / "evaluations.csv").is_file():  # it stopped before it opened its records
         error = failure["error"] if failure else None
         return Result(folder.name, spec, FAILED if failure else UNFINISHED, 0, error, folder=folder)
+    records = check_seals(folder, ["metrics", "episodes", "evaluations"])
     metrics, episodes, evaluations = read_records(folder)
     summary = read_summary(folder)
     result = Result(
@@ -136,6 +141,8 @@ def collect_run(folder: Path) -> Result:
         curve=sample_curve(metrics),
         evaluations={k: tidy_list(evaluations[k]) for k in ("steps", "total_return", "gap", "falls", "beta")},
         replay=read_json_if_any(folder / "replay.json"),
+        stretches=stretches_of(facts),
+        records=records,
         folder=folder,
     )
     if summary and summary["updates"] != result.updates:

@@ -14,6 +14,8 @@ from safeexplorer.files.checkpoint import (
 )
 from safeexplorer.files.console import notice
 from safeexplorer.files.fields import difference
+from safeexplorer.files.tables import Mark
+from safeexplorer.runs.stretches import go_on
 
 if TYPE_CHECKING:
     from safeexplorer.runs.training import Training
@@ -35,14 +37,19 @@ def save_run(run: Training) -> None:
         "recovery_digest": run.recovery.digest if run.recovery is not None else "",
         "streams": {k: rng.bit_generator.state for k, rng in run.streams._asdict().items()},
         "offsets": run.records.offsets(),
+        "digests": run.records.digests(),
     }
     save_checkpoint(run.folder / "checkpoints", run.update, flatten(arrays), state)
 
 
-def restore_run(run: Training, arrays: dict[str, np.ndarray], state: dict[str, Any]) -> None:
+def restore_run(
+    run: Training, arrays: dict[str, np.ndarray], state: dict[str, Any], exact: bool = False
+) -> None:
     """Continue a run that has just been made."""
     refuse_changes(run, state)
-    run.open_records(state["offsets"])
+    go_on(run.folder, state["update"], exact)
+    digests = state.get("digests", {})
+    run.open_records({name: Mark(offset, digests.get(name)) for name, offset in state["offsets"].items()})
     parts = {"learner": run.learner, "ledger": run.ledger, "black_box": run.records.black_box}
     for name, part in parts.items():
         part.set_state(unflatten_like(part.get_state(), under(f"{name}/", arrays)))

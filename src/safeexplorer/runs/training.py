@@ -18,16 +18,17 @@ from safeexplorer.acting.handover import handed_over, radius_of
 from safeexplorer.acting.mixed import MixedPolicy
 from safeexplorer.acting.networks import Params
 from safeexplorer.acting.trajectory import Rollout
-from safeexplorer.files.checkpoint import checkpoints, load_latest
+from safeexplorer.files.checkpoint import checkpoints, load_latest, refuse_orphans
 from safeexplorer.files.interruption import Stopped, stop_requests
 from safeexplorer.files.locks import exclusive
-from safeexplorer.files.provenance import provenance
-from safeexplorer.files.writing import write_json
+from safeexplorer.files.tables import Mark
+from safeexplorer.files.writing import sweep, write_json
 from safeexplorer.learning.rerolls import Reroller
 from safeexplorer.runs.policies import make_learner
 from safeexplorer.runs.record import LEARNER_COLUMNS, RunRecord
 from safeexplorer.runs.saving import restore_run, save_run
 from safeexplorer.runs.settings import Settings
+from safeexplorer.runs.stretches import write_facts
 from safeexplorer.runs.summary import TRAILING, summarise_run
 from safeexplorer.runs.world import World, check_fit, robot_world
 
@@ -171,15 +172,20 @@ class Training:
         """lr (1 - (u - 1) / N)."""
         return self.settings.learning_rate * (1.0 - progress if self.settings.anneal else 1.0)
 
-    def open_records(self, offsets: dict[str, int]) -> None:
+    def open_records(self, marks: dict[str, Mark]) -> None:
         """Open the files of the run, each cut back to where the checkpoint left it."""
         note = self.reroller.note if self.reroller is not None else None
-        self.records = RunRecord(self.folder, self.settings, self.world, self.learner.columns, offsets, note)
+        self.records = RunRecord(self.folder, self.settings, self.world, self.learner.columns, marks, note)
         self.collector.observer = self.records
 
     def save(self) -> None:
         """A checkpoint from which the run continues bit for bit."""
         save_run(self)
+
+    def seals(self) -> dict[str, dict[str, Any]]:
+        """The length and the SHA-256 of every record."""
+        digests = self.records.digests()
+        return {name: {"bytes": n, "sha256": digests[name]} for name, n in self.records.offsets().items()}
 
     def close(self) -> None:
         self.records.close()
@@ -193,22 +199,25 @@ def train(
     watch: Callable[[Training, dict[str, Any]], Any] = lambda run, row: None,
     world: World | None = None,
     learner_state: Any = None,
+    exact: bool = False,
+    start_over: bool = False,
 ) -> Training:
     """Run to the end, from the start or from the last checkpoint in `folder`; on a built-in robot or on `world`.
 
     SIGTERM, SIGINT and SIGHUP, and a `watch` that returns False, finish the update in hand, save and raise
     `Stopped`; whatever else `watch` raises, the update is saved first.
-    A new run starts from `learner_state` (of `Learner.get_state`) where it is given.
+    A new run starts from `learner_state` (of `Learner.get_state`) where it is given. `exact` refuses to go on under
+    other versions; `start_over` wipes records whose checkpoints are gone.
     """
     settings = settings.resolved()
     with exclusive(folder), stop_requests() as asked_to_stop:
-        run = open_run(settings, folder, world, learner_state)
+        run = open_run(settings, folder, world, learner_state, exact, start_over)
         run.asked_to_stop = asked_to_stop
         try:
             run.world.begin(run)
             while run.update < settings.updates:
                 advance(run, watch)
-            write_json(folder / "summary.json", summarise_run(folder, run.seconds))
+            write_json(folder / "summary.json", summarise_run(folder, run.seconds) | {"records": run.seals()})
         finally:
             run.world.finish()
             run.close()
@@ -229,21 +238,29 @@ def advance(run: Training, watch: Callable[[Training, dict[str, Any]], Any]) -> 
 
 
 def open_run(
-    settings: Settings, folder: Path, world: World | None = None, learner_state: Any = None
+    settings: Settings,
+    folder: Path,
+    world: World | None = None,
+    learner_state: Any = None,
+    exact: bool = False,
+    start_over: bool = False,
 ) -> Training:
     """A new run, or the one in `folder` as its last whole checkpoint left it."""
     run = Training(settings, folder, world)
+    sweep(folder)
     found = load_latest(folder / "checkpoints")
-    if found is None:
-        if learner_state is not None:
-            run.learner.set_state(learner_state)
-        run.open_records({})
-        facts = {"settings": settings.as_dict(), "updates": settings.updates, "provenance": provenance()}
-        r = run.recovery
-        facts["recovery"] = None if r is None else {"name": r.name, "sha256": r.digest}
-        write_json(folder / "run.json", facts)
-    else:
-        restore_run(run, *found)
+    if found is not None:
+        restore_run(run, *found, exact)
+        return run
+    if not start_over:
+        refuse_orphans(folder, settings.checkpoint_every)
+    if learner_state is not None:
+        run.learner.set_state(learner_state)
+    for name in ("summary.json", "replay.json"):
+        (folder / name).unlink(missing_ok=True)
+    write_facts(folder, settings, run.recovery)
+    (folder / "checkpoints").mkdir(exist_ok=True)
+    run.open_records({})
     return run
 
 
