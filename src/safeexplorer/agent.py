@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-from gymnasium import spaces
+from gymnasium import Space, spaces
 
 from safeexplorer.acting.collector import Collector
 from safeexplorer.acting.evaluation import Evaluation, evaluate
@@ -28,6 +28,7 @@ from safeexplorer.acting.interventions import (
 from safeexplorer.acting.mixed import MixedPolicy
 from safeexplorer.acting.policy import draw_noise, propose
 from safeexplorer.acting.schedules import Auto
+from safeexplorer.adapters.inspection import name_of
 from safeexplorer.adapters.spaces import (
     describe_space,
     flat_action_space,
@@ -39,14 +40,14 @@ from safeexplorer.adapters.spaces import (
 )
 from safeexplorer.audit import Audit, audit_collector
 from safeexplorer.export.onnx import export_onnx
-from safeexplorer.files.checkpoint import flatten, under, unflatten_like
+from safeexplorer.files.checkpoint import flatten, load_latest, under, unflatten_like
 from safeexplorer.files.interruption import Stopped
 from safeexplorer.files.writing import replacing
 from safeexplorer.realtime import RobotLoop
 from safeexplorer.realtime.world import loop_world
 from safeexplorer.runs.display import TrainingDisplay
-from safeexplorer.runs.policies import make_learner
-from safeexplorer.runs.settings import Settings, from_dict
+from safeexplorer.runs.policies import make_learner, run_spaces
+from safeexplorer.runs.settings import Settings, from_dict, stored_settings
 from safeexplorer.runs.summary import read_summary
 from safeexplorer.runs.training import Training, initial_generator, train
 from safeexplorer.runs.world import check_fit, make_eval_env, make_world, robot_of
@@ -98,6 +99,8 @@ class SafeExplorer:
         robot, env = robot_of(env)
         given = {"robot": robot, "method": method, "seed": seed, "num_envs": num_envs}
         given |= settings_of(intervention or region, env) | settings
+        if robot is None:
+            given.setdefault("environment", name_of(env))
         if eval_env is not None:
             given.setdefault("eval_every", EVAL_EVERY)
         self.settings = from_dict(given)
@@ -110,9 +113,7 @@ class SafeExplorer:
         self.settings = replace(self.settings, num_envs=self.world.env.num_envs)
         complete = self.settings.resolved()
         check_fit(complete, self.world)
-        env = self.world.env
-        self.observation_space = getattr(env, "raw_observation_space", env.single_observation_space)
-        self.action_space = getattr(env, "raw_action_space", env.single_action_space)
+        self.observation_space, self.action_space = self.world.spaces
         self.learner = make_learner(complete, initial_generator(seed), self.world.sizes)
         self._begin()
 
@@ -262,17 +263,12 @@ class SafeExplorer:
 
     @classmethod
     def load(cls, path: str | os.PathLike, env: Any = None, **arguments: Any) -> SafeExplorer:
-        """A saved agent. It can `predict`; to `learn` on, give it the environment, recovery and region again."""
-        path = with_suffix(path)
-        if not path.is_file():
-            raise ValueError(f"there is no saved agent at {path}")
-        try:
-            with np.load(path, allow_pickle=False) as file:
-                arrays = {name: file[name] for name in file.files}
-            facts = json.loads(arrays["facts"].tobytes())
-            spaces = [space_of(text) for text in facts["spaces"]]
-        except (KeyError, ValueError, OSError) as error:
-            raise ValueError(f"{path} is no saved agent: {error}") from error
+        """A saved agent, or the newest policy of a run folder. It can `predict`.
+
+        To `learn` on, give it the environment, recovery and region again.
+        """
+        path = Path(path)
+        facts, spaces, arrays = read_run(path) if path.is_dir() else read_saved(with_suffix(path))
         bare = cls.__new__(cls)
         bare.world, bare.settings = None, from_dict(facts["settings"])
         bare.observation_space, bare.action_space = spaces
@@ -285,7 +281,7 @@ class SafeExplorer:
 
     def _at(self, env: Any, arguments: dict[str, Any], path: Path) -> SafeExplorer:
         """The same agent in an environment, of another number of robots perhaps."""
-        brought = ["robot", "recovery", "intervention"]  # by the caller, again
+        brought = ["robot", "environment", "recovery", "intervention"]  # by the caller, again
         if arguments.get("region") is not None or arguments.get("intervention") is not None:
             brought += ["schedule", "max_radius"]
         own = {name: value for name, value in self.settings.as_dict().items() if name not in brought}
@@ -310,6 +306,29 @@ def settings_of(intervention: Intervention | None, env: Any) -> dict[str, Any]:
 
 
 # -- files -------------------------------------------------------------------------------------------------
+
+
+def read_saved(path: Path) -> tuple[dict[str, Any], list[Space], dict[str, np.ndarray]]:
+    """What `save` wrote: facts, the spaces of observations and actions, arrays."""
+    if not path.is_file():
+        raise ValueError(f"there is no saved agent at {path}")
+    try:
+        with np.load(path, allow_pickle=False) as file:
+            arrays = {name: file[name] for name in file.files}
+        facts = json.loads(arrays["facts"].tobytes())
+        return facts, [space_of(text) for text in facts["spaces"]], arrays
+    except (KeyError, ValueError, OSError) as error:
+        raise ValueError(f"{path} is no saved agent: {error}") from error
+
+
+def read_run(folder: Path) -> tuple[dict[str, Any], list[Space], dict[str, np.ndarray]]:
+    """The same of the newest checkpoint in a run folder."""
+    settings, found = stored_settings(folder), load_latest(folder / "checkpoints")
+    if found is None:
+        raise ValueError(f"{folder} has no checkpoint yet")
+    arrays, state = found
+    facts = {"settings": settings.as_dict(), "num_timesteps": state["update"] * settings.batch_size}
+    return facts, list(run_spaces(folder)), arrays
 
 
 def with_suffix(path: str | os.PathLike) -> Path:

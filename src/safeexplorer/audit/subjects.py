@@ -93,7 +93,7 @@ def trial_settings(robot: str, trial: Trial, policy: Policy) -> Settings:
     """The settings of the policy's run, or the defaults, with what the trial says; checked."""
     base = policy.settings or Settings(robot=robot)
     if base.robot != robot:
-        raise ValueError(f"policy {policy.source} is a run of {base.robot}, not of {robot}")
+        raise ValueError(f"policy {policy.source} is a run of {base.subject}, not of {robot}")
     check_fields(trial)
     steps, count = trial.steps, trial.num_envs or base.num_envs
     demand(trial, "steps", steps % count == 0, f"a positive multiple of num_envs, {count}")

@@ -8,6 +8,9 @@ from rich.table import Table
 
 from safeexplorer.commands.options import add_json, emit, named_path
 from safeexplorer.runs.policies import evaluate_run
+from safeexplorer.runs.settings import robot_settings
+
+IN_PYTHON = "SafeExplorer.load({folder}).evaluate(env)"
 
 
 def add_evaluate(parser: argparse.ArgumentParser) -> None:
@@ -30,6 +33,7 @@ def evaluate_command(args: argparse.Namespace) -> int:
         raise ValueError(f"--episodes is {args.episodes}; allowed: a whole number of at least 1")
     if args.seed < 0:
         raise ValueError(f"--seed is {args.seed}; allowed: a whole number of at least 0")
+    robot_settings(args.folder, IN_PYTHON)
     result = evaluate_run(args.folder, args.episodes, args.seed)
     names = {"noisy": "alone", "deterministic": "alone, no noise", "mixed": "with the recovery"}
     table = Table("policy", "return", "falls/episode", "beta", "steps/episode")

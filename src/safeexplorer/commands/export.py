@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import argparse
 
-from safeexplorer import robots
+from safeexplorer.adapters.spaces import flat_action_space
 from safeexplorer.commands.options import add_json, emit, named_path
 from safeexplorer.export.onnx import export_onnx
 from safeexplorer.files.reading import read_json
-from safeexplorer.runs.policies import open_policy
+from safeexplorer.runs.policies import open_policy, run_spaces
 
 
 def add_export(parser: argparse.ArgumentParser) -> None:
@@ -43,13 +43,11 @@ def export_command(args: argparse.Namespace) -> int:
             raise ValueError(
                 f"--gate: the run has no safe region ({policy.settings.method}); give --radius R"
             )
-    env = robots.make(policy.settings.robot, 1)
-    space = env.single_action_space
-    env.close()
+    _, space = run_spaces(args.folder)
     came_from = read_json(args.folder / "run.json").get("provenance")
     commit = came_from.get("commit") if isinstance(came_from, dict) else None
     facts = policy.facts | {"commit": commit or ""}
-    result = export_onnx(args.out, policy.params, space, region=radius, metadata=facts)
+    result = export_onnx(args.out, policy.params, flat_action_space(space), region=radius, metadata=facts)
     gate = "no gate" if radius is None else f"gate at distance {radius:.6g}"
     text = (
         f"{args.out}: {facts['robot']}, {facts['method']}, seed {facts['seed']}, {facts['steps']:,} steps; {gate}; "

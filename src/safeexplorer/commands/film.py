@@ -12,7 +12,9 @@ from safeexplorer.commands.robots import picture_size
 from safeexplorer.robots.films import MOTION, Film, write_film
 from safeexplorer.runs.film import file_name, play, read_fall
 from safeexplorer.runs.policies import open_policy
-from safeexplorer.runs.settings import stored_settings
+from safeexplorer.runs.settings import robot_settings
+
+IN_PYTHON = "SafeExplorer.load({folder}).predict(observation) inside gymnasium.wrappers.RecordVideo"
 
 
 def add_film(parser: argparse.ArgumentParser) -> None:
@@ -54,13 +56,13 @@ def film_command(args: argparse.Namespace) -> int:
     if not 0 < args.seconds < float("inf"):
         raise ValueError(f"--seconds must be a finite number > 0, got {args.seconds}")
     size = picture_size(args.size)
+    shown = [robots.get_robot(robot_settings(folder, IN_PYTHON).robot) for folder in args.folders]
     films = [
         read_fall(folder, args.fall)
         if args.fall is not None
         else play(open_policy(folder), args.seconds, args.seed, args.noise, helped)
         for folder in args.folders
     ]
-    shown = [robots.get_robot(stored_settings(folder).robot) for folder in args.folders]
     write_film(path, list(zip(shown, films, strict=True)), size)
     say(*(f"{path}: {describe(film)}" for film in films))
     return 0

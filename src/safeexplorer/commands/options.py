@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import argparse
 import json
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import Field, fields
 from pathlib import Path
 from typing import Any
@@ -26,11 +26,11 @@ def add_settings(
     parser: argparse.ArgumentParser,
     record: type,
     describe_default: Callable[[Field], Any],
-    leave_out: str = "",
+    leave_out: Sequence[str],
 ) -> None:
-    """An option for each setting of `record`, but for the one that is named in words; unsaid, it is absent."""
+    """An option for each setting of `record`, but for those that are no options; unsaid, it is absent."""
     for f in fields(record):
-        if f.name == leave_out:
+        if f.name in leave_out:
             continue
         kind = kind_of(f)
         how: dict[str, Any] = {"type": kind, "metavar": kind.__name__.upper()}

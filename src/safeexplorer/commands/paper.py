@@ -17,13 +17,15 @@ from safeexplorer.files.writing import write_text
 from safeexplorer.paper import ARTEFACTS, GROUPS, get_artefacts
 from safeexplorer.paper.artefact import ALL, Protocol
 from safeexplorer.paper.cost import work_left
-from safeexplorer.paper.grid import Library, gather
+from safeexplorer.paper.grid import Grid, Library, gather
 from safeexplorer.paper.pages import fill_page
 from safeexplorer.paper.sheet import FORMATS, Sheet, lay_out, terminal, under_a_picture
+from safeexplorer.report.groups import own_grids
 from safeexplorer.runs.results import expand, load_results, read_all, write_result
 
 SOURCES = (Path("results"), Path("runs"))
 PAPER_SEEDS = 5
+OWN = "own"  # instead of an artefact: every environment that is no robot of the package
 
 
 def add_paper(parser: argparse.ArgumentParser) -> None:
@@ -36,7 +38,7 @@ def add_paper(parser: argparse.ArgumentParser) -> None:
 
 def add_reproduce(parser: argparse.ArgumentParser) -> None:
     """`reproduce NAME...`."""
-    add_names(parser)
+    parser.add_argument("names", nargs="+", metavar="NAME", help=", ".join([*ARTEFACTS, *GROUPS]))
     add_protocol(parser)
     parser.add_argument(
         "--runs", type=named_path, default=Path("runs"), metavar="DIR", help="where the run folders go"
@@ -55,7 +57,8 @@ def add_reproduce(parser: argparse.ArgumentParser) -> None:
 
 def add_render(parser: argparse.ArgumentParser) -> None:
     """`render NAME...`."""
-    add_names(parser, count="*")
+    names = ", ".join([*ARTEFACTS, *GROUPS, f"or {OWN}: environments of your own"])
+    parser.add_argument("names", nargs="*", metavar="NAME", help=names)
     parser.add_argument(
         "--into",
         type=named_path,
@@ -85,10 +88,6 @@ def add_collect(parser: argparse.ArgumentParser) -> None:
     )
     parser.add_argument("--unfinished", action="store_true", help="take runs that have not finished, too")
     parser.set_defaults(run=collect_command)
-
-
-def add_names(parser: argparse.ArgumentParser, count: str = "+") -> None:
-    parser.add_argument("names", nargs=count, metavar="NAME", help=", ".join([*ARTEFACTS, *GROUPS]))
 
 
 def add_protocol(parser: argparse.ArgumentParser) -> None:
@@ -193,12 +192,10 @@ def render_command(args: argparse.Namespace) -> int:
     if args.into is not None:
         return render_into(args)
     if not args.names:
-        raise ValueError(f"nothing to render; known: {', '.join([*ARTEFACTS, *GROUPS])}")
-    library, protocol = library_from(args), protocol_from(args)
-    for artefact in get_artefacts(args.names):
-        grid = gather(artefact, library, protocol, args.robot)
+        raise ValueError(f"nothing to render; known: {', '.join([*ARTEFACTS, *GROUPS, OWN])}")
+    for grid in grids_from(args):
         sheet = lay_out(grid)
-        if artefact.kind == "figure":
+        if grid.artefact.kind == "figure":
             load("matplotlib", "plots", "a figure")
             from safeexplorer.paper.drawing import draw
 
@@ -211,6 +208,19 @@ def render_command(args: argparse.Namespace) -> int:
         for note in sheet.notes:
             console.print(f"  {note}", highlight=False, markup=False, style="dim")
     return 0
+
+
+def grids_from(args: argparse.Namespace) -> list[Grid]:
+    """What was named, from the runs that exist."""
+    library, protocol = library_from(args), protocol_from(args)
+    artefacts = get_artefacts([name for name in args.names if name != OWN])
+    grids = [gather(artefact, library, protocol, args.robot) for artefact in artefacts]
+    if OWN in args.names:
+        found = own_grids(list(library.by_key.values()))
+        if not found:
+            raise ValueError("there is no run on an environment of your own; say where they lie: --runs DIR")
+        grids += found
+    return grids
 
 
 def render_into(args: argparse.Namespace) -> int:

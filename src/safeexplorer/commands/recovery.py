@@ -18,9 +18,10 @@ from safeexplorer.pretraining.training import train_recovery
 from safeexplorer.recovery.library import known_recoveries, load_recovery, provenance, shipped
 from safeexplorer.robots import ROBOTS, get_robot
 from safeexplorer.runs.replay import replay, replay_run
-from safeexplorer.runs.settings import stored_settings
+from safeexplorer.runs.settings import robot_settings
 
 QUICK_RESETS = 200
+IN_PYTHON = "SafeExplorer.load({folder}, env=..., recovery=..., region=...).audit()"  # instead of a replay
 
 
 def add_recovery(parser: argparse.ArgumentParser) -> None:
@@ -43,7 +44,7 @@ def add_recovery(parser: argparse.ArgumentParser) -> None:
 
 def add_train(parser: argparse.ArgumentParser) -> None:
     add_robot(parser)
-    add_settings(parser, RecoverySettings, default_of, leave_out="robot")
+    add_settings(parser, RecoverySettings, default_of, leave_out=["robot"])
     parser.add_argument(
         "--out", type=named_path, help="run folder (default: runs/recovery-ROBOT-FLAVOUR-seedSEED)"
     )
@@ -148,7 +149,7 @@ def grade_command(args: argparse.Namespace) -> int:
 
 def replay_command(args: argparse.Namespace) -> int:
     """The operational grade of recoveries on one run's exits; that of the run's own is kept with the run."""
-    robot = get_robot(stored_settings(args.folder).robot)
+    robot = get_robot(robot_settings(args.folder, IN_PYTHON).robot)
     if args.recovery:
         results = [replay(args.folder, load_recovery(name, robot), args.threads) for name in args.recovery]
     else:

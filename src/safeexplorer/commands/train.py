@@ -16,19 +16,20 @@ from safeexplorer.files.interruption import Stopped
 from safeexplorer.learning.methods import CONSTRAINED, METHODS, Method
 from safeexplorer.robots import ROBOTS, get_robot
 from safeexplorer.runs.display import TrainingDisplay, summary_table
-from safeexplorer.runs.settings import Settings, stored_settings
+from safeexplorer.runs.settings import Settings, robot_settings, stored_settings
 from safeexplorer.runs.specs import without_effect
 from safeexplorer.runs.summary import read_summary
 from safeexplorer.runs.trackers import TRACKERS
 from safeexplorer.runs.training import Training, has_checkpoint, train
 
+IN_PYTHON = "SafeExplorer(env, ...).learn({steps}, folder={folder}), made as before"  # instead of `resume`
 FAR_BELOW = 0.25  # of the robot's budget: the curriculum is compressed enough to cost falls
 
 
 def add_train(parser: argparse.ArgumentParser) -> None:
     """`train ROBOT`: every setting is an option."""
     parser.add_argument("robot", metavar="ROBOT", help=", ".join(ROBOTS))
-    add_settings(parser, Settings, default_of, leave_out="robot")
+    add_settings(parser, Settings, default_of, leave_out=["robot", "environment"])
     parser.add_argument("--out", type=named_path, help="run folder (default: runs/ROBOT-METHOD-seedSEED)")
     parser.add_argument(
         "--start-over", action="store_true", help="wipe records in the folder whose checkpoints are gone"
@@ -96,7 +97,7 @@ def train_command(args: argparse.Namespace) -> int:
 
 def resume_command(args: argparse.Namespace) -> int:
     """Continue a run from its last checkpoint; one that was killed before its first begins again."""
-    settings = stored_settings(args.folder)
+    settings = robot_settings(args.folder, IN_PYTHON)
     if not has_checkpoint(args.folder):
         tell(f"{args.folder} has no checkpoint yet: the run begins again")
     return run(settings, args.folder, args.track, exact=args.exact)

@@ -12,7 +12,16 @@ from safeexplorer.runs.specs import RunSpec, run_spec
 
 HALF_CHEETAH, ANT, GO1 = "half_cheetah", "ant", "go1"
 ALL = (HALF_CHEETAH, ANT, GO1)
-ROBOT_LABELS = {name: robot.label for name, robot in ROBOTS.items()}
+
+
+class Labels(dict[str, str]):
+    """An environment of somebody's own is called what they call it."""
+
+    def __missing__(self, name: str) -> str:
+        return name
+
+
+ROBOT_LABELS = Labels({name: robot.label for name, robot in ROBOTS.items()})
 SMOKE = {"num_envs": 2, "rollout_steps": 512, "epochs": 1, "minibatches": 4}
 SMOKE_UPDATES = 3
 EVALUATIONS = 25  # of a run whose objective gap no table shows

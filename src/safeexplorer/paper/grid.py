@@ -125,7 +125,7 @@ class Grid:
 
     def value(self, run: Result, measure: str) -> float | None:
         if measure == "falls_to_success":
-            bar = self.bars.get(run.spec.settings.robot)
+            bar = self.bars.get(run.spec.settings.subject)
             return run.falls_to(bar[0]) if bar else None
         return MEASURES[measure].value(run)
 

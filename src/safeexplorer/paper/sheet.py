@@ -37,7 +37,7 @@ class Sheet:
     @property
     def headings(self) -> list[str]:
         return [
-            f"{arm or ROBOT_LABELS.get(robot, '')} {MEASURES[m].heading}{ARROWS[MEASURES[m].better]}".strip()
+            f"{arm or ROBOT_LABELS[robot]} {MEASURES[m].heading}{ARROWS[MEASURES[m].better]}".strip()
             for arm, robot, m in self.columns
         ]
 

@@ -134,7 +134,7 @@ def describe_run(run: Result) -> dict[str, Any]:
     s = run.spec.settings
     return {
         "name": run.name,
-        "robot": ROBOT_LABELS[s.robot],
+        "robot": ROBOT_LABELS[s.subject],
         "method": METHOD_LABELS.get(s.method, s.method),
         "seed": s.seed,
         "steps": s.steps,

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
+from dataclasses import replace
 from typing import Any
 
 from safeexplorer.paper import ARTEFACTS
@@ -10,7 +11,7 @@ from safeexplorer.paper.artefact import ROBOT_LABELS, Arm, Artefact
 from safeexplorer.paper.grid import Grid, Group, kin, millions, success_bars
 from safeexplorer.paper.palette import COLOURS
 from safeexplorer.runs.results import Result
-from safeexplorer.runs.specs import own_settings
+from safeexplorer.runs.specs import file_name, own_settings
 
 METHOD_LABELS = {"dagger": "DAgger", "truncated_is": "Truncated IS"}
 for _arm in (arm for artefact in ARTEFACTS.values() for arm in artefact.arms if len(arm.changes) == 1):
@@ -27,18 +28,38 @@ def group_runs(results: Sequence[Result]) -> Grid:
     for runs in sorted(found.values(), key=place):
         settings = runs[0].spec.settings
         arm = Arm(label(runs[0], results), {"method": settings.method} | changes(runs[0]))
-        groups[arm.label, settings.robot] = Group(arm, settings.robot, [run.spec for run in runs], runs, None)
+        groups[arm.label, settings.subject] = Group(
+            arm, settings.subject, [run.spec for run in runs], runs, None
+        )
     arms = {group.arm.label: group.arm for group in groups.values()}
     robots = tuple(dict.fromkeys(robot for _, robot in groups))
     artefact = Artefact("runs", "page", "", "", tuple(arms.values()), robots)
     return Grid(artefact, groups, success_bars(Grid(artefact, groups, {})))
 
 
+def own_grids(results: Sequence[Result]) -> list[Grid]:
+    """A table and curves for each environment that is no robot of the package."""
+    found: dict[str, list[Result]] = {}
+    for run in results:
+        if run.spec.settings.robot is None:
+            found.setdefault(run.spec.settings.subject, []).append(run)
+    return [own_grid(name, runs) for name, runs in found.items()]
+
+
+def own_grid(name: str, runs: Sequence[Result]) -> Grid:
+    grid = group_runs(runs)
+    title, caption = name, "Mean task return of the last 10% of training, and falls in all of it."
+    artefact = Artefact(
+        f"own-{file_name(name)}", "figure", title, caption, grid.artefact.arms, (name,), drawing="curves"
+    )
+    return replace(grid, artefact=artefact)
+
+
 def place(runs: list[Result]) -> tuple:
     settings = runs[0].spec.settings
     other = set(changes(runs[0])) - {"steps"}
     return (
-        index(ROBOT_LABELS, settings.robot),
+        index(ROBOT_LABELS, settings.subject),
         index(COLOURS, settings.method),
         bool(other),
         -settings.steps,
@@ -55,18 +76,22 @@ def index(names: Iterable[str], name: str) -> tuple[int, str]:
 def changes(run: Result) -> dict[str, Any]:
     """What differs from the robot's and the method's own settings."""
     own = own_settings(run.spec.settings.robot, run.spec.settings.method)
-    named = {"robot", "method", "seed"}
+    named = {"robot", "environment", "method", "seed"}
     return {k: v for k, v in run.spec.identity.items() if k not in named and v != own[k]}
 
 
 def label(run: Result, results: Sequence[Result]) -> str:
-    """The method and its changes in words; a budget that all runs on the robot have is not worth a word."""
-    settings, words = run.spec.settings, changes(run)
-    budgets = {r.spec.settings.steps for r in results if r.spec.settings.robot == settings.robot}
-    if len(budgets) == 1:
-        words.pop("steps", None)
-    name = METHOD_LABELS.get(settings.method, settings.method)
-    return ", ".join([name, *(phrase(k, v) for k, v in words.items())])
+    """The method and its changes in words.
+
+    A budget that all runs on the robot have is not worth a word; on an environment of one's own, whose settings nobody
+    has fixed, nor is anything else that all have.
+    """
+    settings = run.spec.settings
+    peers = [r.spec.settings for r in results if r.spec.settings.subject == settings.subject]
+    common = {k for k in settings.as_dict() if len({getattr(peer, k) for peer in peers}) == 1}
+    idle = common if settings.robot is None else common & {"steps"}
+    words = [phrase(k, v) for k, v in changes(run).items() if k not in idle]
+    return ", ".join([METHOD_LABELS.get(settings.method, settings.method), *words])
 
 
 def phrase(name: str, value: Any) -> str:

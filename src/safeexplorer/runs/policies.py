@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+from gymnasium import Space
 
 from safeexplorer import robots
 from safeexplorer.acting.costs import step_cost
@@ -17,7 +18,9 @@ from safeexplorer.acting.interventions import Intervention
 from safeexplorer.acting.mixed import MixedPolicy
 from safeexplorer.acting.networks import Layers, Params
 from safeexplorer.acting.policy import Sizes
+from safeexplorer.adapters.spaces import sizes_of, space_of
 from safeexplorer.files.checkpoint import load_latest, under, unflatten_like
+from safeexplorer.files.reading import read_json
 from safeexplorer.files.tables import read_columns
 from safeexplorer.learning.constrained.budget import Budget
 from safeexplorer.learning.constrained.learner import ConstrainedLearner, init_params
@@ -56,7 +59,7 @@ def make_learner(settings: Settings, rng: np.random.Generator, sizes: Sizes) -> 
 
 @dataclass(frozen=True)
 class TrainedPolicy:
-    """What a run on a built-in robot has learned, as its newest checkpoint has it."""
+    """What a run has learned, as its newest checkpoint has it."""
 
     folder: Path
     settings: Settings
@@ -88,31 +91,47 @@ class TrainedPolicy:
     @property
     def radius(self) -> float | None:
         """d of the last update that it learned from; None without a safe region."""
+        if self.settings.robot is None:
+            found = read_columns(self.folder / "metrics.csv")["radius"][self.update - 1]
+            return None if np.isnan(found) else float(found)
         return radius_of(self.intervention, self.progress)
 
     @property
     def facts(self) -> dict[str, Any]:
         """Which policy it is, ready for JSON."""
-        named = {name: getattr(self.settings, name) for name in ("robot", "method", "seed")}
-        return named | {"steps": self.steps}
+        named = {name: getattr(self.settings, name) for name in ("method", "seed")}
+        return {"robot": self.settings.subject, **named, "steps": self.steps}
 
 
 def open_policy(folder: Path) -> TrainedPolicy:
     """The newest policy of the run in `folder`."""
     settings = stored_settings(folder)
-    if settings.robot is None:
-        known = ", ".join(robots.ROBOTS)
-        raise ValueError(f"{folder} trains an environment of its own; allowed: runs of {known}")
     found = load_latest(folder / "checkpoints")
     if found is None:
         raise ValueError(f"{folder} has no checkpoint yet")
     arrays, state = found
-    robot = robots.get_robot(settings.robot)
-    learner = make_learner(
-        settings, np.random.default_rng(0), Sizes(robot.observation_size, robot.action_size)
-    )
+    if settings.robot is None:
+        sizes = sizes_of(*run_spaces(folder))
+    else:
+        robot = robots.get_robot(settings.robot)
+        sizes = Sizes(robot.observation_size, robot.action_size)
+    learner = make_learner(settings, np.random.default_rng(0), sizes)
     learner.set_state(unflatten_like(learner.get_state(), under("learner/", arrays)))
     return TrainedPolicy(folder, settings, learner.params, state["update"], learner.handover)
+
+
+def run_spaces(folder: Path) -> tuple[Space, Space]:
+    """Observations and actions of the run in `folder`."""
+    settings = stored_settings(folder)
+    if settings.robot is not None:
+        env = robots.make(settings.robot, 1)
+        env.close()
+        return env.single_observation_space, env.single_action_space
+    stored = read_json(folder / "run.json").get("spaces")
+    if stored is None:
+        raise ValueError(f"{folder} was made by an older release, which did not note its spaces")
+    observation, action = map(space_of, stored)
+    return observation, action
 
 
 def evaluate_run(folder: Path, episodes: int, seed: int) -> dict[str, Any]:

@@ -34,6 +34,7 @@ class Settings:
     """Every number of a training run. The defaults are the paper's; None means the robot's or the method's own."""
 
     robot: str | None = setting("half_cheetah", "which robot to train; None: an environment of your own")
+    environment: str | None = setting(None, "with robot None: what reports call the environment")
     method: str = setting("safeexplorer", "a row of the method table (see `safeexplorer methods`)")
     seed: int = setting(1, "seed of everything random in the run", at_least=0)
     steps: int | None = setting(
@@ -148,9 +149,14 @@ class Settings:
     )
 
     @property
+    def subject(self) -> str:
+        """What is trained: a robot of the package, or an environment of the caller's own."""
+        return self.robot or self.environment or "own environment"
+
+    @property
     def label(self) -> str:
         """For people."""
-        return f"{self.robot or 'training'} {self.method} seed {self.seed}"
+        return f"{self.subject} {self.method} seed {self.seed}"
 
     @property
     def batch_size(self) -> int:
@@ -265,6 +271,17 @@ def settings_in(facts: dict[str, Any], path: Path) -> dict[str, Any]:
     if not isinstance(facts.get("settings"), dict):
         raise ValueError(f"{path} is damaged: it holds no settings")
     return facts["settings"]
+
+
+def robot_settings(folder: Path, instead: str) -> Settings:
+    """The settings of a run on a robot of the package; another's environment only Python can make: `instead`."""
+    settings = stored_settings(folder)
+    if settings.robot is None:
+        call = instead.format(folder=repr(str(folder)), steps=settings.steps)
+        raise ValueError(
+            f"{folder} was trained on {settings.subject}, which only Python can make; there: {call}"
+        )
+    return settings
 
 
 def check(settings: Settings) -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import json
+import re
 from dataclasses import dataclass, fields
 from functools import cache, cached_property
 from pathlib import Path
@@ -67,7 +68,7 @@ def unread_of_handover(settings: Settings, method: Method) -> set[str]:
 
 
 @cache
-def own_settings(robot: str, method: str) -> dict[str, Any]:
+def own_settings(robot: str | None, method: str) -> dict[str, Any]:
     """What a run of this method on this robot has if nothing is said."""
     return Settings(robot=robot, method=method).resolved().as_dict()
 
@@ -104,16 +105,21 @@ class RunSpec:
     def name(self) -> str:
         """Readable, and unique by the hash at its end: the name of the run's folder."""
         s = self.settings
-        return f"{s.robot}-{s.method}-seed{s.seed}-{self.key[:10]}"
+        return f"{file_name(s.subject)}-{s.method}-seed{s.seed}-{self.key[:10]}"
 
     @property
     def label(self) -> str:
         """For people: what differs from the robot's and the method's own settings."""
         s = self.settings
         usual = own_settings(s.robot, s.method)["steps"] == s.steps
-        named = {"robot", "method", "seed"} | ({"steps"} if usual else set())
+        named = {"robot", "environment", "method", "seed"} | ({"steps"} if usual else set())
         changed = [f"{k}={v}" for k, v in self.identity.items() if k not in named]
         return " ".join([s.label, *changed])
+
+
+def file_name(name: str) -> str:
+    """A name that any file system takes."""
+    return re.sub(r"[^\w.-]+", "_", name)
 
 
 def run_spec(settings: Settings) -> RunSpec:

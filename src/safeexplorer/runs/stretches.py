@@ -5,21 +5,25 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any
 
+from safeexplorer.adapters.spaces import describe_space
 from safeexplorer.files.console import notice
 from safeexplorer.files.fields import difference
 from safeexplorer.files.provenance import provenance
 from safeexplorer.files.reading import read_json
 from safeexplorer.files.writing import write_json
-from safeexplorer.recovery import CheckedRecovery
 from safeexplorer.runs.settings import Settings
+from safeexplorer.runs.world import World
 
 
-def write_facts(folder: Path, settings: Settings, recovery: CheckedRecovery | None) -> None:
-    """At the start of a run."""
+def write_facts(folder: Path, settings: Settings, world: World) -> None:
+    """At the start of a run; the spaces of an environment of one's own are known from nowhere else."""
+    recovery = world.recovery
     who = None if recovery is None else {"name": recovery.name, "sha256": recovery.digest}
     versions = provenance()
     facts = {"settings": settings.as_dict(), "updates": settings.updates, "provenance": versions}
     facts |= {"recovery": who, "stretches": [{"update": 0, "provenance": versions}]}
+    if settings.robot is None:
+        facts["spaces"] = [describe_space(space) for space in world.spaces]
     write_json(folder / "run.json", facts)
 
 

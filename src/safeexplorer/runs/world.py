@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
+from gymnasium import Space
 from gymnasium.vector import VectorEnv
 
 from safeexplorer import robots
@@ -43,6 +44,13 @@ class World:
     make_collector: Callable[..., Any] = Collector
     begin: Callable[[Any], None] = lambda run: None  # called with the `Training` before its first update
     finish: Callable[[], None] = lambda: None  # and after its last one, whatever happened
+
+    @property
+    def spaces(self) -> tuple[Space, Space]:
+        """Of observations and actions, as the environment itself has them."""
+        env = self.env
+        observation = getattr(env, "raw_observation_space", env.single_observation_space)
+        return observation, getattr(env, "raw_action_space", env.single_action_space)
 
     @property
     def sizes(self) -> Sizes:
