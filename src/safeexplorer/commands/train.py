@@ -137,7 +137,11 @@ def say_what_will_not_happen(settings: Settings) -> None:
 def say_what_haste_costs(settings: Settings) -> None:
     """A short budget compresses the curriculum: the region outgrows what the policy has learned."""
     budget, row = get_robot(settings.robot).budget, settings.method_row()
-    if row.intervenes and settings.schedule != "constant" and settings.steps < FAR_BELOW * budget:
+    if (
+        row.intervenes
+        and settings.schedule not in ("constant", "auto")
+        and settings.steps < FAR_BELOW * budget
+    ):
         tell(
             f"{settings.steps:,} steps are {settings.steps / budget:.2g} of the {budget:,} that the curriculum is made "
             f"for: it runs {budget / settings.steps:.3g} times as fast, which costs falls"
