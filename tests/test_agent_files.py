@@ -11,10 +11,12 @@ import onnxruntime
 import pytest
 from gymnasium.vector import AutoresetMode, SyncVectorEnv
 from small_agents import REGION, agent, equal
-from toys import Choice, Drift, choose_back, pull_back
+from toys import Choice, Drift, choose_back, far, pull_back
 
-from safeexplorer import SafeExplorer
+from safeexplorer import SafeExplorer, SafeRegion, linear
+from safeexplorer.acting.interventions import StateShield
 from safeexplorer.files.interruption import Stopped
+from safeexplorer.runs.likeness import answers
 
 
 def test_stopped_and_resumed_training_ends_bit_for_bit_as_if_it_had_not_been(tmp_path):
@@ -34,6 +36,68 @@ def test_an_environment_that_cannot_be_repeated_goes_on_with_new_episodes_and_sa
     agent(same_step()).learn(256, folder=tmp_path)
     assert "goes on with new episodes" in capsys.readouterr().err
     assert json.loads((tmp_path / "summary.json").read_text())["steps"] == 256
+
+
+OTHERS = {
+    "radius": (
+        {"region": SafeRegion(distance=far, radius=linear(0.1, 0.7))},
+        r"radius at the start, .* 0\.5, .* -> .* 0\.45,",
+    ),
+    "schedule": ({"region": SafeRegion(distance=far, radius=0.1)}, "radius at the start"),
+    "distance": (
+        {"region": SafeRegion(distance=lambda o: 2 * far(o), radius=linear(0.1, 0.8))},
+        "D: other answers",
+    ),
+    "where D comes from": (
+        {"region": SafeRegion(distance="gap", radius=linear(0.1, 0.8))},
+        "D: other answers",
+    ),
+    "recovery": ({"recovery": lambda o: -0.5 * np.sign(o[:, :1])}, "the recovery's actions: other answers"),
+    "who decides": (
+        {"region": None, "intervention": StateShield(lambda o: far(o) > 0.5)},
+        "who decides who acts: SafeRegion -> StateShield",
+    ),
+}
+
+
+@pytest.mark.parametrize("what", OTHERS)
+def test_a_run_does_not_go_on_with_another_region_or_recovery(tmp_path, what):
+    other, message = OTHERS[what]
+    agent().learn(256, folder=tmp_path, callback=lambda _, row: row["update"] < 2)
+    with pytest.raises(ValueError, match=message):
+        agent(**other).learn(256, folder=tmp_path)
+
+
+class Memory:
+    """A recovery that counts how often it was asked."""
+
+    count = 0
+
+    def __call__(self, observation):
+        self.count += 1
+        return pull_back(observation)
+
+    def get_state(self):
+        return {"count": np.array(self.count)}
+
+    def set_state(self, state):
+        self.count = int(state["count"])
+
+
+def test_what_cannot_be_compared_is_said_and_a_memory_is_put_back(tmp_path, capsys):
+    class Mine:
+        def takes_over(self, situation, progress):
+            return np.abs(situation.observation[:, 0]) > 0.5
+
+    memory = Memory()
+    world = agent(recovery=memory).world
+    answers(world, np.zeros((3, 2), np.float32))
+    assert memory.count == 0
+    ways = {"region": None, "intervention": Mine()}
+    agent(**ways).learn(256, folder=tmp_path, callback=lambda _, row: row["update"] < 2)
+    agent(**ways).learn(256, folder=tmp_path)
+    said = capsys.readouterr().err
+    assert "the environment and the intervention Mine cannot be compared" in said
 
 
 def test_a_signal_stops_the_training_with_its_checkpoint_on_disk(tmp_path):

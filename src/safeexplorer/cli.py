@@ -78,6 +78,14 @@ def register_robots(argv: Sequence[str]) -> list[str]:
 
 def main(argv: Sequence[str] | None = None) -> int:
     """What a user can get wrong is a ValueError or an OSError: one line, exit code 2, no traceback. Stopped: 130."""
+    try:
+        return run(argv)
+    except KeyboardInterrupt:
+        notice("safeexplorer: stopped by Ctrl-C")
+        return 130
+
+
+def run(argv: Sequence[str] | None) -> int:
     use_one_thread()
     argv = register_robots(sys.argv[1:] if argv is None else argv)
     parser = build_parser(next((word for word in argv if not word.startswith("-")), None))
@@ -86,9 +94,6 @@ def main(argv: Sequence[str] | None = None) -> int:
         return args.run(args)
     except Stopped as stopped:
         notice(str(stopped))
-        return 130
-    except KeyboardInterrupt:
-        notice(f"safeexplorer {args.command}: stopped by Ctrl-C")
         return 130
     except BrokenPipeError:  # the reader, `head` for one, has seen enough
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())

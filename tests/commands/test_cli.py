@@ -1,6 +1,9 @@
 """The command line: what it prints, what it writes, and how it says no."""
 
 import json
+import os
+import signal
+import time
 
 import imageio.v3 as iio
 import imageio_ffmpeg
@@ -28,6 +31,23 @@ def refused(capsys, *words):
     assert code == 2
     assert output.err.count("\n") == 1 and "Traceback" not in output.err
     return output.err
+
+
+@pytest.mark.parametrize(
+    ("words", "module", "function"),
+    [
+        (["recovery", "grade", "half_cheetah", "--resets", "2"], "recovery", "grade"),
+        (["evaluate", "somewhere"], "evaluate", "evaluate_command"),
+    ],
+)
+def test_ctrl_c_is_one_line(monkeypatch, capsys, words, module, function):
+    def press(*_):
+        os.kill(os.getpid(), signal.SIGINT)
+        time.sleep(10)
+
+    monkeypatch.setattr(f"safeexplorer.commands.{module}.{function}", press)
+    assert main(words) == 130
+    assert capsys.readouterr().err.endswith("safeexplorer: stopped by Ctrl-C\n")
 
 
 def test_robots_lists_every_robot(capsys):

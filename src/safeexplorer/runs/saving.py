@@ -14,7 +14,9 @@ from safeexplorer.files.checkpoint import (
 )
 from safeexplorer.files.console import notice
 from safeexplorer.files.fields import difference
+from safeexplorer.files.reading import read_json
 from safeexplorer.files.tables import Mark
+from safeexplorer.runs.likeness import changes, not_comparable
 from safeexplorer.runs.stretches import go_on
 
 if TYPE_CHECKING:
@@ -62,13 +64,19 @@ def restore_run(
 
 
 def refuse_changes(run: Training, state: dict[str, Any]) -> None:
-    """A run goes on with the settings and the recovery that it began with."""
+    """A run goes on with the settings, the region and the recovery that it began with."""
     changed = difference(state["settings"], run.settings.as_dict())
     before, now = state["recovery_digest"], run.recovery.digest if run.recovery is not None else None
     if now is not None and before != now:
         changed.append(f"recovery weights: {before[:12]} -> {now[:12]}")
+    began = read_json(run.folder / "run.json").get("world")  # older runs did not write it down
+    if began is not None and not changed:
+        changed = changes(began, run.world)
     if changed:
         raise ValueError(f"{run.folder} was started with other settings: " + "; ".join(changed))
+    if run.settings.robot is None:
+        unknown = " and ".join(not_comparable(run.world))
+        notice(f"{unknown} cannot be compared with what the run began with: taken to be the same")
 
 
 def begin_anew(run: Training, update: int) -> None:

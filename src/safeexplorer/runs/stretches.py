@@ -5,18 +5,21 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any
 
+import numpy as np
+
 from safeexplorer.adapters.spaces import describe_space
 from safeexplorer.files.console import notice
 from safeexplorer.files.fields import difference
 from safeexplorer.files.provenance import provenance
 from safeexplorer.files.reading import read_json
 from safeexplorer.files.writing import write_json
+from safeexplorer.runs.likeness import ROWS, answers
 from safeexplorer.runs.settings import Settings
 from safeexplorer.runs.world import World
 
 
-def write_facts(folder: Path, settings: Settings, world: World) -> None:
-    """At the start of a run; the spaces of an environment of one's own are known from nowhere else."""
+def write_facts(folder: Path, settings: Settings, world: World, observation: np.ndarray) -> None:
+    """At the start of a run, from these observations; spaces of one's own are known from nowhere else."""
     recovery = world.recovery
     who = None if recovery is None else {"name": recovery.name, "sha256": recovery.digest}
     versions = provenance()
@@ -24,6 +27,7 @@ def write_facts(folder: Path, settings: Settings, world: World) -> None:
     facts |= {"recovery": who, "stretches": [{"update": 0, "provenance": versions}]}
     if settings.robot is None:
         facts["spaces"] = [describe_space(space) for space in world.spaces]
+    facts["world"] = answers(world, observation[:ROWS])
     write_json(folder / "run.json", facts)
 
 

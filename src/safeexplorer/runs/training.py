@@ -258,7 +258,7 @@ def open_run(
         run.learner.set_state(learner_state)
     for name in ("summary.json", "replay.json"):
         (folder / name).unlink(missing_ok=True)
-    write_facts(folder, settings, run.world)
+    write_facts(folder, settings, run.world, run.collector.observation)
     (folder / "checkpoints").mkdir(exist_ok=True)
     run.open_records({})
     return run
