@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import re
 import runpy
+import subprocess
 import sys
 from pathlib import Path
 from types import ModuleType
@@ -32,6 +33,13 @@ def test_the_pendulum_falls_at_least_ten_times_less_often_than_with_ppo(monkeypa
 def test_the_example_trains_both_methods(name, monkeypatch, capsys):
     out = run(name, ["--steps", "4096"], monkeypatch, capsys)
     assert re.search(r"^ppo: ", out, re.M) and re.search(r"^safeexplorer: ", out, re.M)
+
+
+def test_a_campaign_over_an_own_environment_ends_in_a_table(tmp_path):
+    words = ["--steps", "2048", "--seeds", "1", "--folder", str(tmp_path)]
+    command = [sys.executable, EXAMPLES / "own_campaign.py", *words]
+    out = subprocess.run(command, capture_output=True, text=True, check=True).stdout
+    assert re.search(r"ppo +\S 1 of 1", out) and re.search(r"safeexplorer +\S 1 of 1", out)
 
 
 def test_a_model_with_predict_recovers_half_cheetah(monkeypatch, capsys):

@@ -22,6 +22,7 @@ HOMES = {
     "RecoveryWrapper": "adapters.takeovers",
     "ReportTakeovers": "adapters.takeovers",
     "RobotLoop": "realtime",
+    "compare": "campaigns.own",
 }
 
 __all__ = ["robots", *HOMES]
