@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import NoReturn
 
 from safeexplorer import __version__
-from safeexplorer.files.console import notice
+from safeexplorer.files.console import notice, visible
 from safeexplorer.files.interruption import Stopped
 from safeexplorer.files.threads import use_one_thread
 from safeexplorer.robots import register_file
@@ -47,7 +47,11 @@ ROBOT_FILE = "with any command: a Python file that registers robots of your own"
 class Parser(argparse.ArgumentParser):
     def error(self, message: str) -> NoReturn:
         """One line and exit code 2."""
-        self.exit(2, f"{self.prog}: {message}\n")
+        self.exit(2, visible(f"{self.prog}: {one_line(message)}\n"))
+
+
+def one_line(words: object) -> str:
+    return " ".join(str(words).split())
 
 
 def build_parser(chosen: str | None) -> Parser:
@@ -99,7 +103,10 @@ def run(argv: Sequence[str] | None) -> int:
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         return 0
     except (ValueError, OSError, FloatingPointError) as error:
-        notice(f"safeexplorer {args.command}: {error}")
+        notice(f"safeexplorer {args.command}: {one_line(error)}")
+        return 2
+    except MemoryError as error:
+        notice(f"safeexplorer {args.command}: more memory than there is: {one_line(error)}")
         return 2
 
 

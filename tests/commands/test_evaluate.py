@@ -46,18 +46,6 @@ def test_the_table_shows_both(run, capsys):
     )
 
 
-@pytest.mark.parametrize(
-    ("words", "error"),
-    [
-        (["--episodes", "0"], "--episodes is 0; allowed: a whole number of at least 1"),
-        (["--seed", "-1"], "--seed is -1; allowed: a whole number of at least 0"),
-    ],
-)
-def test_mistakes_are_explained(run, words, error, capsys):
-    assert main(["evaluate", str(run), *words]) == 2
-    assert error in capsys.readouterr().err
-
-
 def test_a_folder_without_a_run_is_named(tmp_path, capsys):
     assert main(["evaluate", str(tmp_path)]) == 2
     assert "holds no run" in capsys.readouterr().err

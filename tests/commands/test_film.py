@@ -100,7 +100,6 @@ def test_falls_of_a_method_without_a_region_have_no_radius(tmp_path):
         (["--fall", "9999"], "fall 9999 is not recorded"),
         (["another"], "several runs in one film need --out"),
         (["--out", "film.avi"], "--out must end in .mp4, .gif"),
-        (["--seconds", "0"], "--seconds must be a finite number > 0"),
         (["--size", "big"], "--size must be WIDTHxHEIGHT"),
     ],
 )

@@ -32,8 +32,8 @@ class Trial:
     """How a robot is tried out. None: as the policy's run has it, or as training would start."""
 
     recovery: str | None = setting(None, "robot only: the recovery")
-    steps: int = setting(8192, "robot only: steps of all robots together", at_least=1)
-    num_envs: int | None = setting(None, "robot only: robots side by side", at_least=1)
+    steps: int = setting(8192, "robot only: steps of all robots together", at_least=1, at_most=10**7)
+    num_envs: int | None = setting(None, "robot only: robots side by side", at_least=1, at_most=65536)
     radius: float | None = setting(None, "robot only: the radius d of the safe region", above=0)
     progress: float | None = setting(
         None, "robot only: the radius at this point of the curriculum, 0 to 1", at_least=0, at_most=1

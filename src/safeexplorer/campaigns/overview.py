@@ -47,7 +47,7 @@ class Overview:
         self.say_changes(jobs)
         if not self.live and now - self.printed > PRINT_SECONDS:
             self.printed = now
-            self.console.print(self.counts(jobs), highlight=False)
+            self.console.print(self.counts(jobs))
 
     def say_changes(self, jobs: list[Job]) -> None:
         """A line for each run that finished, failed or is tried again."""
@@ -58,9 +58,7 @@ class Overview:
             words = {FINISHED: "finished", FAILED: "failed", WAITING: "ended early, will be tried again",
                      ELSEWHERE: "is in the hands of another process"}[job.state]  # fmt: skip
             detail = f": {job.error}" if job.error and job.state in (FAILED, WAITING) else ""
-            self.console.print(
-                f"{job.spec.label} {words}{detail}", highlight=False, markup=False, soft_wrap=True
-            )
+            self.console.print(f"{job.spec.label} {words}{detail}", soft_wrap=True)
 
     def table(self, jobs: list[Job], now: float) -> Group:
         table = Table(

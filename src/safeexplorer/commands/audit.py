@@ -9,7 +9,7 @@ from safeexplorer import robots
 from safeexplorer.audit.display import tables
 from safeexplorer.audit.recordings import OPTIONAL, REQUIRED
 from safeexplorer.audit.subjects import Trial, audit_file, audit_robot
-from safeexplorer.commands.options import add_json, add_settings, chosen, emit, named_path, option
+from safeexplorer.commands.options import SEED, add_json, add_settings, chosen, emit, named_path, option
 
 OWN = "as the run has it, or as training would start"
 EPILOG = f"""\
@@ -45,7 +45,7 @@ def add_audit(parser: argparse.ArgumentParser) -> None:
         "starts with fresh ones, as training does)",
     )
     add_settings(parser, Trial, lambda f: OWN if f.default is None else f.default)
-    parser.add_argument("--seed", type=int, default=0, help="of everything random (default: 0)")
+    parser.add_argument("--seed", type=SEED, default=0, help="of everything random (default: 0)")
     add_json(parser)
     parser.set_defaults(run=audit_command)
 

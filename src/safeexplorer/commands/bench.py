@@ -7,7 +7,7 @@ from typing import Any
 
 from rich.table import Table
 
-from safeexplorer.commands.options import add_json, emit, named_path
+from safeexplorer.commands.options import add_json, between, emit, named_path
 from safeexplorer.robots import ROBOTS, get_robot
 from safeexplorer.robots.benchmark import ROBOT_COUNT, bench_simulation
 from safeexplorer.runs import benchmark
@@ -25,7 +25,9 @@ def add_bench(parser: argparse.ArgumentParser) -> None:
 
 def add_sim(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--robot", nargs="+", default=list(ROBOTS), metavar="ROBOT", help=", ".join(ROBOTS))
-    parser.add_argument("--seconds", type=float, default=5.0, help="per robot (default: 5)")
+    parser.add_argument(
+        "--seconds", type=between(float, 0.01, 86400), default=5.0, help="per robot (default: 5)"
+    )
     add_json(parser)
     parser.set_defaults(run=sim_command)
 
@@ -34,7 +36,12 @@ def add_train(parser: argparse.ArgumentParser) -> None:
     robots, methods = ", ".join(ROBOTS), ", ".join(METHODS_TIMED)
     parser.add_argument("--robot", nargs="+", metavar="ROBOT", help=f"which to time (default: {robots})")
     parser.add_argument("--method", nargs="+", metavar="METHOD", help=f"which to time (default: {methods})")
-    parser.add_argument("--updates", type=int, default=30, help="length of each run in updates (default: 30)")
+    parser.add_argument(
+        "--updates",
+        type=between(int, 1, 10**6),
+        default=30,
+        help="length of each run in updates (default: 30)",
+    )
     parser.add_argument("--recovery", help="recovery policy (default: the robot's shipped one)")
     parser.add_argument(
         "--run",
@@ -50,8 +57,6 @@ def add_train(parser: argparse.ArgumentParser) -> None:
 
 def sim_command(args: argparse.Namespace) -> int:
     """Each robot's simulation beside the raw loop."""
-    if not 0 < args.seconds < float("inf"):
-        raise ValueError(f"--seconds must be a finite number > 0, got {args.seconds}")
     rows = [bench_simulation(name, args.seconds) for name in [get_robot(name).name for name in args.robot]]
     title = f"Environment steps per second, {ROBOT_COUNT} robots on one core"
     table = Table("robot", "safeexplorer", "raw mj_step loop", "ratio", title=title)

@@ -6,7 +6,7 @@ import argparse
 
 from rich.table import Table
 
-from safeexplorer.commands.options import add_json, emit, named_path
+from safeexplorer.commands.options import SEED, add_json, between, emit, named_path
 from safeexplorer.runs.policies import evaluate_run
 from safeexplorer.runs.settings import robot_settings
 
@@ -21,18 +21,19 @@ def add_evaluate(parser: argparse.ArgumentParser) -> None:
         "same policy from the same starts with its recovery, and the mean return of the last 100 training episodes."
     )
     parser.add_argument("folder", type=named_path, metavar="RUN", help="run folder")
-    parser.add_argument("--episodes", type=int, default=20, help="with noise and without each (default: 20)")
-    parser.add_argument("--seed", type=int, default=0, help="of the starts and of the noise (default: 0)")
+    parser.add_argument(
+        "--episodes",
+        type=between(int, 1, 10**5),
+        default=20,
+        help="with noise and without each (default: 20)",
+    )
+    parser.add_argument("--seed", type=SEED, default=0, help="of the starts and of the noise (default: 0)")
     add_json(parser)
     parser.set_defaults(run=evaluate_command)
 
 
 def evaluate_command(args: argparse.Namespace) -> int:
     """Print both evaluations."""
-    if args.episodes < 1:
-        raise ValueError(f"--episodes is {args.episodes}; allowed: a whole number of at least 1")
-    if args.seed < 0:
-        raise ValueError(f"--seed is {args.seed}; allowed: a whole number of at least 0")
     robot_settings(args.folder, IN_PYTHON)
     result = evaluate_run(args.folder, args.episodes, args.seed)
     names = {"noisy": "alone", "deterministic": "alone, no noise", "mixed": "with the recovery"}

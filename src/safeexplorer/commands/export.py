@@ -5,8 +5,8 @@ from __future__ import annotations
 import argparse
 
 from safeexplorer.adapters.spaces import flat_action_space
-from safeexplorer.commands.options import add_json, emit, named_path
-from safeexplorer.export.onnx import export_onnx
+from safeexplorer.commands.options import add_json, between, emit, named_path
+from safeexplorer.export.onnx import LARGEST_RADIUS, export_onnx
 from safeexplorer.files.reading import read_json
 from safeexplorer.runs.policies import open_policy, run_spaces
 
@@ -26,7 +26,9 @@ def add_export(parser: argparse.ArgumentParser) -> None:
         help="add the input distance [batch] and the output recovery_should_act [batch], true outside the safe region "
         "that the run had reached",
     )
-    parser.add_argument("--radius", type=float, metavar="R", help="a gate at this radius instead")
+    parser.add_argument(
+        "--radius", type=between(float, 0, LARGEST_RADIUS), metavar="R", help="a gate at this radius instead"
+    )
     add_json(parser)
     parser.set_defaults(run=export_command)
 

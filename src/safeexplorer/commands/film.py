@@ -7,7 +7,7 @@ import argparse
 import numpy as np
 
 from safeexplorer import robots
-from safeexplorer.commands.options import named_path, say
+from safeexplorer.commands.options import SEED, between, named_path, say
 from safeexplorer.commands.robots import picture_size
 from safeexplorer.robots.films import MOTION, Film, write_film
 from safeexplorer.runs.film import file_name, play, read_fall
@@ -31,14 +31,19 @@ def add_film(parser: argparse.ArgumentParser) -> None:
         help="file to write, .mp4 or .gif (default: in the run folder film.mp4, film-alone.mp4 or fall-K.mp4)",
     )
     parser.add_argument(
-        "--fall", type=int, metavar="K", help="play the black box of the K-th recorded fall instead"
+        "--fall",
+        type=between(int, 1, 10**9),
+        metavar="K",
+        help="play the black box of the K-th recorded fall instead",
     )
     parser.add_argument(
         "--recovery", choices=("on", "off"), default="on", help="off: the policy alone (default: on)"
     )
-    parser.add_argument("--seconds", type=float, default=8.0, help="simulated time (default: 8)")
     parser.add_argument(
-        "--seed", type=int, default=0, help="of the start and of the policy's noise (default: 0)"
+        "--seconds", type=between(float, 0.01, 3600), default=8.0, help="simulated time (default: 8)"
+    )
+    parser.add_argument(
+        "--seed", type=SEED, default=0, help="of the start and of the policy's noise (default: 0)"
     )
     parser.add_argument("--noise", action="store_true", help="let the policy act with its exploration noise")
     parser.add_argument("--size", default="512x384", help="WIDTHxHEIGHT in pixels (default: 512x384)")
@@ -53,8 +58,6 @@ def film_command(args: argparse.Namespace) -> int:
     path = args.out or args.folders[0] / file_name(args.fall, helped)
     if path.suffix.lower() not in MOTION:
         raise ValueError(f"--out must end in {', '.join(MOTION)}, got {str(path)!r}")
-    if not 0 < args.seconds < float("inf"):
-        raise ValueError(f"--seconds must be a finite number > 0, got {args.seconds}")
     size = picture_size(args.size)
     shown = [robots.get_robot(robot_settings(folder, IN_PYTHON).robot) for folder in args.folders]
     films = [

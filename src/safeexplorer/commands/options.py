@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import argparse
 import json
+import math
 from collections.abc import Callable, Sequence
 from dataclasses import Field, fields
 from pathlib import Path
@@ -11,7 +12,7 @@ from typing import Any
 
 from rich.console import Console, RenderableType
 
-from safeexplorer.files.console import stderr_console
+from safeexplorer.files.console import PlainConsole, stderr_console
 from safeexplorer.files.fields import kind_of
 
 
@@ -22,11 +23,31 @@ def named_path(text: str) -> Path:
     return Path(text)
 
 
+def between(kind: type, low: float, high: float) -> Callable[[str], Any]:
+    """A number of the command line, within bounds that include both ends."""
+
+    def read(text: str) -> Any:
+        try:
+            value = kind(text)
+        except ValueError:
+            value = math.nan
+        if not low <= value <= high:
+            kinds = {int: "a whole number", float: "a number"}
+            raise argparse.ArgumentTypeError(f"is {text!r}; allowed: {kinds[kind]} from {low:g} to {high:g}")
+        return value
+
+    return read
+
+
+SEED = between(int, 0, 2**63 - 1)
+THREADS = between(int, 1, 256)
+
+
 def add_settings(
     parser: argparse.ArgumentParser,
     record: type,
     describe_default: Callable[[Field], Any],
-    leave_out: Sequence[str],
+    leave_out: Sequence[str] = (),
 ) -> None:
     """An option for each setting of `record`, but for those that are no options; unsaid, it is absent."""
     for f in fields(record):
@@ -72,7 +93,7 @@ def emit(args: argparse.Namespace, values: Any, *shown: RenderableType) -> int:
 def say(*shown: RenderableType, to: Console | None = None) -> None:
     """Tables; and sentences as they are, unbroken."""
     for each in shown:
-        (to or Console()).print(each, highlight=False, markup=False, soft_wrap=isinstance(each, str))
+        (to or PlainConsole()).print(each, soft_wrap=isinstance(each, str))
 
 
 def tell(*shown: RenderableType) -> None:

@@ -7,11 +7,11 @@ import os
 from pathlib import Path
 
 from rich.box import SIMPLE_HEAD
-from rich.console import Console
 from rich.table import Table
 
 from safeexplorer.campaigns import ENGINES, Job, make_jobs, run_jobs
-from safeexplorer.commands.options import add_json, emit, named_path, tell
+from safeexplorer.commands.options import add_json, between, emit, named_path, tell
+from safeexplorer.files.console import PlainConsole, visible
 from safeexplorer.files.extras import load
 from safeexplorer.files.writing import write_text
 from safeexplorer.paper import ARTEFACTS, GROUPS, get_artefacts
@@ -44,7 +44,10 @@ def add_reproduce(parser: argparse.ArgumentParser) -> None:
         "--runs", type=named_path, default=Path("runs"), metavar="DIR", help="where the run folders go"
     )
     parser.add_argument(
-        "--workers", type=int, default=os.cpu_count(), help="runs at a time (default: the cores)"
+        "--workers",
+        type=between(int, 1, 1024),
+        default=os.cpu_count(),
+        help="runs at a time (default: the cores)",
     )
     parser.add_argument(
         "--engine", choices=ENGINES, default="local", help="who executes the runs (default: local)"
@@ -95,8 +98,12 @@ def add_protocol(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--robot", nargs="+", choices=ALL, metavar="ROBOT", help=f"only these (default: {', '.join(ALL)})"
     )
-    parser.add_argument("--seeds", type=int, help="seeds 1 to N (default: the paper's 5; 1 with --smoke)")
-    parser.add_argument("--steps", type=int, help="environment steps of a run (default: the paper's)")
+    parser.add_argument(
+        "--seeds", type=between(int, 1, 1000), help="seeds 1 to N (default: the paper's 5; 1 with --smoke)"
+    )
+    parser.add_argument(
+        "--steps", type=between(int, 1, 10**12), help="environment steps of a run (default: the paper's)"
+    )
     parser.add_argument(
         "--recovery", default="default", help="recovery policy of every run (default: the robot's own)"
     )
@@ -115,10 +122,6 @@ def add_sources(parser: argparse.ArgumentParser) -> None:
 
 def protocol_from(args: argparse.Namespace) -> Protocol:
     seeds = (1 if args.smoke else PAPER_SEEDS) if args.seeds is None else args.seeds
-    if seeds < 1:
-        raise ValueError(f"--seeds is {seeds}; allowed: a whole number of at least 1")
-    if args.steps is not None and args.steps < 1:
-        raise ValueError(f"--steps is {args.steps}; allowed: a whole number of at least 1")
     if args.smoke and args.steps:
         raise ValueError("--smoke has steps of its own; leave out --steps")
     return Protocol(seeds=seeds, steps=args.steps, recovery=args.recovery, smoke=args.smoke)
@@ -201,12 +204,12 @@ def render_command(args: argparse.Namespace) -> int:
 
             tell(f"drawn: {', '.join(map(str, draw(grid, args.figures)))}")
         if args.format:
-            print(FORMATS[args.format](sheet), end="")
+            print(visible(FORMATS[args.format](sheet)), end="")
             continue
-        console = Console()
+        console = PlainConsole()
         console.print(*terminal(sheet, console.width))
         for note in sheet.notes:
-            console.print(f"  {note}", highlight=False, markup=False, style="dim")
+            console.print(f"  {note}", style="dim")
     return 0
 
 

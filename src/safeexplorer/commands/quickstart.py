@@ -9,7 +9,7 @@ from pathlib import Path
 from rich.table import Table
 
 from safeexplorer.campaigns import Job, make_jobs, run_jobs
-from safeexplorer.commands.options import named_path, tell
+from safeexplorer.commands.options import SEED, between, named_path, tell
 from safeexplorer.runs.settings import Settings
 from safeexplorer.runs.specs import run_spec
 
@@ -19,9 +19,12 @@ METHODS = ("ppo", "safeexplorer")
 def add_quickstart(parser: argparse.ArgumentParser) -> None:
     """`quickstart`."""
     parser.add_argument(
-        "--steps", type=int, default=1_000_000, help="environment steps of each run (default: 1e6)"
+        "--steps",
+        type=between(int, 1, 10**12),
+        default=1_000_000,
+        help="environment steps of each run (default: 1e6)",
     )
-    parser.add_argument("--seed", type=int, default=1, help="seed of both runs (default: 1)")
+    parser.add_argument("--seed", type=SEED, default=1, help="seed of both runs (default: 1)")
     parser.add_argument(
         "--out", type=named_path, default=Path("runs/quickstart"), help="where the run folders go"
     )

@@ -3,12 +3,23 @@
 from __future__ import annotations
 
 import argparse
+import math
 from dataclasses import Field
 from pathlib import Path
 
 from rich.table import Column, Table
 
-from safeexplorer.commands.options import add_json, add_settings, chosen, emit, named_path, tell
+from safeexplorer.commands.options import (
+    SEED,
+    THREADS,
+    add_json,
+    add_settings,
+    between,
+    chosen,
+    emit,
+    named_path,
+    tell,
+)
 from safeexplorer.files.writing import write_json
 from safeexplorer.pretraining.display import PretrainingDisplay, grade_table, plot_grades
 from safeexplorer.pretraining.grading import Share, grade
@@ -22,6 +33,7 @@ from safeexplorer.runs.settings import robot_settings
 
 QUICK_RESETS = 200
 IN_PYTHON = "SafeExplorer.load({folder}, env=..., recovery=..., region=...).audit()"  # instead of a replay
+RESETS = between(int, 1, 10**7)
 
 
 def add_recovery(parser: argparse.ArgumentParser) -> None:
@@ -48,11 +60,19 @@ def add_train(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--out", type=named_path, help="run folder (default: runs/recovery-ROBOT-FLAVOUR-seedSEED)"
     )
-    parser.add_argument("--threads", type=int, default=1, help="threads for the simulation (default: 1)")
+    parser.add_argument("--threads", type=THREADS, default=1, help="threads for the simulation (default: 1)")
     parser.add_argument(
-        "--checkpoint-every", type=int, default=500_000, help="environment steps (default: 500000)"
+        "--checkpoint-every",
+        type=between(int, 1, 10**12),
+        default=500_000,
+        help="environment steps (default: 500000)",
     )
-    parser.add_argument("--max-seconds", type=float, default=float("inf"), help="stop and save after so long")
+    parser.add_argument(
+        "--max-seconds",
+        type=between(float, 0, math.inf),
+        default=float("inf"),
+        help="stop and save after so long",
+    )
     parser.set_defaults(run=train_command)
 
 
@@ -65,8 +85,10 @@ def default_of(f: Field) -> str:
 def add_select(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("folder", type=named_path, metavar="RUN", help="folder of a pre-training run")
     parser.add_argument("--out", type=named_path, required=True, help="recovery file to write (.npz)")
-    parser.add_argument("--snapshot", type=int, help="take this snapshot (steps) instead of the best")
-    parser.add_argument("--trial-resets", type=int, default=500, help="resets per snapshot (default: 500)")
+    parser.add_argument(
+        "--snapshot", type=between(int, 0, 10**12), help="take this snapshot (steps) instead of the best"
+    )
+    parser.add_argument("--trial-resets", type=RESETS, default=500, help="resets per snapshot (default: 500)")
     parser.add_argument("--commit", help="commit of the training code, where the run could not know it")
     add_grading(parser)
     parser.set_defaults(run=select_command)
@@ -78,7 +100,7 @@ def add_grade(parser: argparse.ArgumentParser) -> None:
     add_json(parser)
     parser.add_argument("--plot", type=named_path, help="draw re-entry against the radius into this file")
     parser.add_argument("--out", type=named_path, help="write the JSON to this file too")
-    parser.add_argument("--seed", type=int, default=0, help="seed of the resets (default: 0)")
+    parser.add_argument("--seed", type=SEED, default=0, help="seed of the resets (default: 0)")
     parser.add_argument("--quick", action="store_true", help=f"{QUICK_RESETS} resets: a first impression")
     add_grading(parser)
     parser.set_defaults(run=grade_command)
@@ -90,7 +112,7 @@ def add_replay(parser: argparse.ArgumentParser) -> None:
         "--recovery", nargs="+", metavar="NAME", help="names or files (default: the run's own)"
     )
     add_json(parser)
-    parser.add_argument("--threads", type=int, default=1, help="threads for the simulation (default: 1)")
+    parser.add_argument("--threads", type=THREADS, default=1, help="threads for the simulation (default: 1)")
     parser.set_defaults(run=replay_command)
 
 
@@ -99,8 +121,8 @@ def add_robot(parser: argparse.ArgumentParser) -> None:
 
 
 def add_grading(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument("--resets", type=int, default=2000, help="randomised resets (default: 2000)")
-    parser.add_argument("--threads", type=int, default=1, help="threads for the simulation (default: 1)")
+    parser.add_argument("--resets", type=RESETS, default=2000, help="randomised resets (default: 2000)")
+    parser.add_argument("--threads", type=THREADS, default=1, help="threads for the simulation (default: 1)")
 
 
 def train_command(args: argparse.Namespace) -> int:

@@ -6,7 +6,7 @@ import argparse
 
 from rich.table import Table
 
-from safeexplorer.commands.options import add_json, emit, named_path, say
+from safeexplorer.commands.options import SEED, add_json, between, emit, named_path, say
 from safeexplorer.robots import ROBOTS, make
 from safeexplorer.robots.films import MOTION, POLICIES, STILLS, film_robot, motion
 
@@ -61,9 +61,13 @@ def add_show(parser: argparse.ArgumentParser) -> None:
         "--policy", choices=POLICIES, default="hold", help="what the robot does (default: hold)"
     )
     parser.add_argument(
-        "--seconds", type=float, help="simulated time (default: 4 of motion, 0.5 before a still)"
+        "--seconds",
+        type=between(float, 0, 3600),
+        help="simulated time (default: 4 of motion, 0.5 before a still)",
     )
-    parser.add_argument("--seed", type=int, default=0, help="of the start and of random actions (default: 0)")
+    parser.add_argument(
+        "--seed", type=SEED, default=0, help="of the start and of random actions (default: 0)"
+    )
     parser.add_argument("--size", help="WIDTHxHEIGHT in pixels (default: 640x480, a still 960x720)")
     parser.set_defaults(run=show_command)
 
@@ -75,8 +79,6 @@ def show_command(args: argparse.Namespace) -> int:
         raise ValueError(f"--out must end in {', '.join(STILLS + MOTION)}, got {str(args.out)!r}")
     size = picture_size(args.size or ("640x480" if kind in MOTION else "960x720"))
     seconds = args.seconds if args.seconds is not None else (4.0 if kind in MOTION else 0.5)
-    if not 0 <= seconds < float("inf"):
-        raise ValueError(f"--seconds must be a finite number >= 0, got {seconds}")
     simulation = make(args.robot, 1, flavour=args.flavour)
     count = round(seconds * simulation.metadata["render_fps"])
     film_robot(args.out, simulation, motion(simulation, args.policy, count, args.seed), size)
@@ -86,6 +88,6 @@ def show_command(args: argparse.Namespace) -> int:
 
 def picture_size(text: str) -> tuple[int, int]:
     width, _, height = text.partition("x")
-    if not (width.isdigit() and height.isdigit() and int(width) >= 16 and int(height) >= 16):
-        raise ValueError(f"--size must be WIDTHxHEIGHT with both at least 16, got {text!r}")
+    if not all(side.isdecimal() and len(side) < 5 and 16 <= int(side) <= 4096 for side in (width, height)):
+        raise ValueError(f"--size must be WIDTHxHEIGHT with both from 16 to 4096, got {text!r}")
     return int(width), int(height)

@@ -7,8 +7,10 @@ import os
 import sys
 from collections.abc import Callable
 from typing import Any, TextIO
+from unicodedata import category
 
 from rich.console import Console
+from rich.text import Text
 
 
 class PatientStream:
@@ -46,11 +48,31 @@ class PatientStream:
             self.stream = None
 
 
+class PlainConsole(Console):
+    """Texts as they are: brackets are no markup, and what would steer the terminal is made visible."""
+
+    def __init__(self, **options: Any):
+        super().__init__(markup=False, emoji=False, highlight=False, **options)
+
+    def render_str(self, text: str, **options: Any) -> Text:
+        return super().render_str(visible(text), **options)
+
+
+def visible(text: str) -> str:
+    """Control characters, terminal escapes among them, written as \\x1b and the like."""
+    if text.isprintable():
+        return text
+    steers = (
+        c if c in "\n\t" or category(c)[0] != "C" else c.encode("unicode_escape").decode() for c in text
+    )
+    return "".join(steers)
+
+
 def stderr_console() -> Console:
     """A console for people."""
-    return Console(file=PatientStream(sys.stderr))
+    return PlainConsole(file=PatientStream(sys.stderr))
 
 
 def notice(text: str) -> None:
     """A sentence as it is, unbroken."""
-    stderr_console().print(text, highlight=False, markup=False, soft_wrap=True)
+    stderr_console().print(text, soft_wrap=True)

@@ -7,6 +7,8 @@ from collections.abc import Sequence
 from dataclasses import Field, asdict, field, fields
 from typing import Any
 
+LARGEST = 1e15  # of any number; beyond it whole ones are no longer exact
+WIDEST, DEEPEST = 8192, 16  # layers of networks
 KINDS = {"int": int, "float": float, "str": str, "bool": bool, "tuple[int, ...]": tuple}
 
 
@@ -34,7 +36,8 @@ def check_fields(settings: Any) -> None:
     for f in fields(settings):
         value = getattr(settings, f.name)
         if not (value is None and f.type.endswith(" | None")):
-            demand(settings, f.name, is_allowed(f, value), allowed(f))
+            huge = isinstance(value, int | float) and LARGEST < abs(value) < math.inf
+            demand(settings, f.name, is_allowed(f, value), f"up to {LARGEST:g}" if huge else allowed(f))
 
 
 def demand(settings: Any, name: str, holds: bool, allowed: str) -> None:
@@ -47,19 +50,20 @@ def is_allowed(f: Field, value: Any) -> bool:
     """Is it of the kind, and within the bounds?"""
     kind, rule = kind_of(f), f.metadata
     if kind is tuple:
-        return len(value) > 0 and all(isinstance(width, int) and width > 0 for width in value)
+        whole = all(isinstance(width, int) and 0 < width <= WIDEST for width in value)
+        return 0 < len(value) <= DEEPEST and whole
     if kind in (str, bool):
         return isinstance(value, kind) and (not rule["choices"] or value in rule["choices"])
     number = isinstance(value, int if kind is int else int | float) and not isinstance(value, bool)
     within = number and rule["above"] < value and rule["at_least"] <= value <= rule["at_most"]
-    return within and math.isfinite(value)
+    return within and abs(value) <= LARGEST
 
 
 def allowed(f: Field) -> str:
     """In words."""
     kind, rule = kind_of(f), f.metadata
     if kind is tuple:
-        return "widths of at least 1"
+        return f"1 to {DEEPEST} widths from 1 to {WIDEST}"
     if kind in (str, bool):
         return ", ".join(rule["choices"]) or {str: "a text", bool: "True or False"}[kind]
     low, above, high = rule["at_least"], rule["above"], rule["at_most"]

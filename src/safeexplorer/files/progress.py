@@ -34,7 +34,7 @@ class ProgressDisplay:
         self.label, self.total, self.console = label, total, console or stderr_console()
         self.printed, self.began = 0.0, None
         self.progress = BarAboveFacts(
-            TextColumn("[bold]{task.description}"),
+            TextColumn("{task.description}", style="bold", markup=False),
             BarColumn(bar_width=24),
             TextColumn("{task.percentage:>3.0f}%"),
             TimeRemainingColumn(),
@@ -66,4 +66,4 @@ class ProgressDisplay:
         if not self.console.is_terminal and (last or now - self.printed > PRINT_SECONDS):
             self.printed = now
             line = f"{self.label}  {row['steps']:>10,} steps  {facts}"
-            self.console.print(line, highlight=False, soft_wrap=True)
+            self.console.print(line, soft_wrap=True)

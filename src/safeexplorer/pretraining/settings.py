@@ -17,9 +17,9 @@ class RecoverySettings:
     flavour: str = setting("recovery", "reward and starts of the training episodes")
     seed: int = setting(1, "seed of everything random in the run", at_least=0)
     steps: int = setting(5_000_000, "environment steps in all", at_least=1)
-    num_envs: int = setting(64, "robots simulated side by side", at_least=1)
-    updates_per_step: int = setting(16, "gradient updates per step of all robots", at_least=1)
-    replay: int = setting(1_000_000, "transitions remembered", at_least=1)
+    num_envs: int = setting(64, "robots simulated side by side", at_least=1, at_most=65536)
+    updates_per_step: int = setting(16, "gradient updates per step of all robots", at_least=1, at_most=10**5)
+    replay: int = setting(1_000_000, "transitions remembered", at_least=1, at_most=10**8)
     learning_starts: int = setting(
         5_000, "environment steps with random actions before the first update", at_least=0
     )
@@ -29,7 +29,7 @@ class RecoverySettings:
     )
     tau: float = setting(0.005, "smoothing of the target critics", above=0, at_most=1)
     gamma: float = setting(0.99, "discount", above=0, at_most=1)
-    batch_size: int = setting(256, "transitions per update", at_least=1)
+    batch_size: int = setting(256, "transitions per update", at_least=1, at_most=10**6)
     hidden: tuple[int, ...] = setting((256, 256), "widths of the hidden layers of actor and critics")
     snapshot_every: int = setting(250_000, "environment steps between snapshots of the actor", at_least=1)
     record_every: int = setting(10_000, "environment steps between rows of metrics", at_least=1)

@@ -137,6 +137,10 @@ def run_spaces(folder: Path) -> tuple[Space, Space]:
 def evaluate_run(folder: Path, episodes: int, seed: int) -> dict[str, Any]:
     """The newest policy in `folder` alone, with its noise and without, and with its recovery; ready for JSON."""
     policy = open_policy(folder)
+    returns = read_columns(folder / "metrics.csv").get("return_trailing", ())
+    if len(returns) < policy.update:
+        raise ValueError(f"{folder / 'metrics.csv'} is damaged: it has no row of update {policy.update}")
+    trailing = returns[policy.update - 1]
     env, alone = robots.make(policy.settings.robot, episodes), MixedPolicy(policy.intervention, None)
     ways = {"noisy": (alone, False), "deterministic": (alone, True)}
     if policy.settings.method_row().intervenes:
@@ -146,7 +150,6 @@ def evaluate_run(folder: Path, episodes: int, seed: int) -> dict[str, Any]:
         for name, (mixed, deterministic) in ways.items()
     }
     env.close()
-    trailing = read_columns(folder / "metrics.csv")["return_trailing"][policy.update - 1]
     return {
         **policy.facts,
         "episodes": episodes,

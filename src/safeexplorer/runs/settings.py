@@ -26,6 +26,7 @@ PPO_DEFAULTS = {"rollout_steps": 2048, "max_gradient_norm": 0.5, "adam_epsilon":
 PAPER_DEFAULTS = {"schedule": "linear", "lambda_compat": 1e-3}
 AUTO_DEFAULTS = {"schedule": "auto", "lambda_compat": 1e-2}
 CONSTRAINED_EPOCH = 2048
+LARGEST_BATCH = 2**24  # steps per update
 CONSTRAINED_DEFAULTS = {"max_gradient_norm": 40.0, "adam_epsilon": 1e-8}
 
 
@@ -41,13 +42,18 @@ class Settings:
         None, "environment steps in all; the paper's budget for the robot if not given", at_least=1
     )
     recovery: str = setting("default", "recovery policy: a shipped name, hold, passive, or a file")
-    num_envs: int = setting(4, "robots simulated side by side", at_least=1)
+    num_envs: int = setting(4, "robots simulated side by side", at_least=1, at_most=65536)
     rollout_steps: int | None = setting(
-        None, "steps per robot and update: 2048, or 2048 / num_envs for the constrained methods", at_least=1
+        None,
+        "steps per robot and update: 2048, or 2048 / num_envs for the constrained methods",
+        at_least=1,
+        at_most=10**6,
     )
-    threads: int = setting(1, "threads for the simulation; the results do not depend on it", at_least=1)
+    threads: int = setting(
+        1, "threads for the simulation; the results do not depend on it", at_least=1, at_most=256
+    )
     hidden: tuple[int, ...] = setting((64, 64), "widths of the hidden layers of actor and critic")
-    learning_rate: float = setting(3e-4, "step size of Adam at the start", above=0)
+    learning_rate: float = setting(3e-4, "step size of Adam at the start", above=0, at_most=1)
     anneal: bool = setting(True, "let the step size fall linearly to zero")
     gamma: float = setting(0.99, "discount", at_least=0, at_most=1)
     gae_lambda: float = setting(0.95, "trace of the advantage estimate", at_least=0, at_most=1)
@@ -64,14 +70,14 @@ class Settings:
         None, "gradient-norm clip: 0.5 over all networks, or 40 each for the constrained methods", above=0
     )
     adam_epsilon: float | None = setting(
-        None, "epsilon of Adam: 1e-5, or 1e-8 for the constrained methods", above=0
+        None, "epsilon of Adam: 1e-5, or 1e-8 for the constrained methods", above=0, at_most=1
     )
     min_log_std: float | None = setting(
         None,
         "lowest log standard deviation of the policy: -2 on Ant, else -20, which is practically none",
         at_most=0,
     )
-    epochs: int = setting(10, "passes over each rollout", at_least=1)
+    epochs: int = setting(10, "passes over each rollout", at_least=1, at_most=10**4)
     minibatches: int = setting(32, "minibatches per pass", at_least=1)
     intervention: str = setting(
         "safe_region", "who acts when: safe_region or jump_start", choices=INTERVENTIONS
@@ -129,7 +135,10 @@ class Settings:
     sampled_recovery: bool = setting(False, "draw recovery actions from their density instead of its mean")
     importance_cap: float = setting(10.0, "with truncated_is: the largest importance weight", above=0)
     analytic_samples: int = setting(
-        1, "recoveries averaged for the analytic value; above 1 re-rolls from the exit", at_least=1
+        1,
+        "recoveries averaged for the analytic value; above 1 re-rolls from the exit",
+        at_least=1,
+        at_most=10**4,
     )
     cost: str = setting(
         "fall", "with a constrained method: 1 per fall, or 1 per step outside the region", choices=COSTS
@@ -141,11 +150,16 @@ class Settings:
     multiplier_start: float = setting(1e-3, "with ppo_lagrangian: the price of cost at the start", at_least=0)
     multiplier_rate: float = setting(0.035, "with ppo_lagrangian: step size of the price", above=0)
     eval_every: int = setting(0, "updates between evaluations without recovery; 0 for none", at_least=0)
-    eval_episodes: int = setting(5, "episodes per evaluation", at_least=1)
+    eval_episodes: int = setting(5, "episodes per evaluation", at_least=1, at_most=10**4)
     checkpoint_every: int = setting(20, "updates between checkpoints", at_least=1)
-    exits_per_update: int = setting(16, "first-exit states kept per update for later replay", at_least=0)
+    exits_per_update: int = setting(
+        16, "first-exit states kept per update for later replay", at_least=0, at_most=10**6
+    )
     falls_kept: int = setting(
-        20, "falls whose last two seconds are kept: so many first and so many latest", at_least=0
+        20,
+        "falls whose last two seconds are kept: so many first and so many latest",
+        at_least=0,
+        at_most=10**6,
     )
 
     @property
@@ -289,6 +303,9 @@ def check(settings: Settings) -> None:
     get_method(settings.method)
     check_fields(settings)
     size, divisible = settings.batch_size, settings.batch_size % settings.minibatches == 0
+    demand(
+        settings, "rollout_steps", size <= LARGEST_BATCH, f"num_envs * rollout_steps up to {LARGEST_BATCH:,}"
+    )
     demand(settings, "minibatches", divisible, f"a divisor of num_envs * rollout_steps = {size}")
     enough = settings.steps is None or settings.steps >= size
     demand(settings, "steps", enough, f"at least one update, num_envs * rollout_steps = {size}")

@@ -1,0 +1,27 @@
+"""Texts of others reach the terminal as texts."""
+
+from __future__ import annotations
+
+import io
+
+from rich.table import Table
+
+from safeexplorer.files.console import PlainConsole, visible
+
+
+def test_what_would_steer_the_terminal_is_made_visible():
+    assert visible("\x1b[31mred\x07 \u202eback") == "\\x1b[31mred\\x07 \\u202eback"
+    assert visible("two\nlines, \u00e9 and \udcff") == "two\nlines, \u00e9 and \\udcff"
+
+
+def test_brackets_and_colons_in_tables_titles_and_sentences_are_no_markup():
+    out = io.StringIO()
+    console = PlainConsole(file=out, width=80)
+    table = Table("[/head]", title="[/title] :smile:", caption="\x1b[2J")
+    table.add_row("[red]cell[/red]")
+    console.print(table)
+    console.print("[/foo]")
+    said = out.getvalue()
+    for text in ("[/head]", "[/title] :smile:", "\\x1b[2J", "[red]cell[/red]", "[/foo]"):
+        assert text in said
+    assert "\x1b" not in said
