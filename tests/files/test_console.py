@@ -1,12 +1,14 @@
-"""Texts of others reach the terminal as texts."""
+"""Texts of others reach the terminal as texts, and what is said to people ends nothing."""
 
 from __future__ import annotations
 
 import io
+import os
+import sys
 
 from rich.table import Table
 
-from safeexplorer.files.console import PlainConsole, visible
+from safeexplorer.files.console import PlainConsole, notice, visible
 
 
 def test_what_would_steer_the_terminal_is_made_visible():
@@ -25,3 +27,23 @@ def test_brackets_and_colons_in_tables_titles_and_sentences_are_no_markup():
     for text in ("[/head]", "[/title] :smile:", "\\x1b[2J", "[red]cell[/red]", "[/foo]"):
         assert text in said
     assert "\x1b" not in said
+
+
+def test_nobody_listens(monkeypatch):
+    reader, writer = os.pipe()
+    os.close(reader)
+    stream = os.fdopen(writer, "w")
+    monkeypatch.setattr(sys, "stderr", stream)
+    notice("is anybody there?")
+    notice("is anybody there?")
+    stream.close()  # what was buffered fails no more
+    notice("the file is closed")
+    monkeypatch.setattr(sys, "stderr", None)
+    notice("there is no file")
+
+
+def test_letters_that_the_terminal_does_not_know_are_replaced(monkeypatch):
+    written = io.BytesIO()
+    monkeypatch.setattr(sys, "stderr", io.TextIOWrapper(written, encoding="ascii", write_through=True))
+    notice("Größe [/red] [bold]")
+    assert written.getvalue() == b"Gr??e [/red] [bold]\n"

@@ -255,8 +255,10 @@ def test_records_whose_checkpoints_are_gone_are_not_wiped_unless_asked(tmp_path)
     with pytest.raises(ValueError, match="4 rows of records, but their checkpoints are gone"):
         train(SMALL, folder)
     assert (folder / "metrics.csv").read_bytes() == before
+    (folder / "falls" / "00000099.npz").write_bytes(b"of the run before")
     train(SMALL, folder, start_over=True)
     assert len(read_table(folder / "metrics.csv")) == 8
+    assert not (folder / "falls" / "00000099.npz").exists()
 
 
 def test_a_run_killed_before_its_first_checkpoint_begins_again_with_resume(tmp_path, whole_run):

@@ -16,13 +16,12 @@ from rich.text import Text
 class PatientStream:
     """Writes as long as somebody can be reached, then falls silent."""
 
-    encoding = "utf-8"
-
     def __init__(self, stream: TextIO | None):
-        self.stream = stream
+        self.stream, self.encoding = stream, getattr(stream, "encoding", None) or "utf-8"
 
     def write(self, text: str) -> int:
-        self._try(lambda stream: stream.write(text))
+        known = text.encode(self.encoding, "replace").decode(self.encoding)
+        self._try(lambda stream: stream.write(known))
         return len(text)
 
     def flush(self) -> None:

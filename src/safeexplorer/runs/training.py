@@ -256,8 +256,8 @@ def open_run(
         refuse_orphans(folder, settings.checkpoint_every)
     if learner_state is not None:
         run.learner.set_state(learner_state)
-    for name in ("summary.json", "replay.json"):
-        (folder / name).unlink(missing_ok=True)
+    for left in [folder / "summary.json", folder / "replay.json", *(folder / "falls").glob("*.npz")]:
+        left.unlink(missing_ok=True)
     write_facts(folder, settings, run.world, run.collector.observation)
     (folder / "checkpoints").mkdir(exist_ok=True)
     run.open_records({})
