@@ -101,10 +101,14 @@ def test_a_categorical_copy_starts_with_the_chosen_spread():
 
 
 @pytest.mark.parametrize("part", PARTS)
-@pytest.mark.parametrize("env, recovery", [(Drift, pull_back), (Choice, choose_back)])
-def test_every_part_can_be_switched_off(env, recovery, part):
-    made = agent(env, recovery, **{part: False}).learn(640)
+def test_every_part_can_be_switched_off(part):
+    made = agent(**{part: False}).learn(640)
     assert made.summary["steps"] == 640
+
+
+def test_choices_are_handed_over_without_a_spread():
+    made = agent(Choice, choose_back).learn(640)
+    assert not made.learner.handover.alone and "log_std" not in made.learner.params
 
 
 def test_rollouts_shorter_than_an_episode_imitate_what_was_waited_for():
