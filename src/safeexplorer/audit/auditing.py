@@ -43,11 +43,13 @@ def audit(
     log_prob: np.ndarray | None = None,
     determinism: Determinism | None = None,
     notes: Sequence[str] = (),
+    in_options: bool = False,
 ) -> Audit:
     """Measure a rollout. `params` are those that collected it; without them nothing is said about gradients.
 
     `distance`, `proposed` and `recovery_log_density` of the rollout may be None. `log_prob` [T, E] is the recorded
-    log pi(a_t | s_t) of the stored actions, `policy` names the parameters for the reader.
+    log pi(a_t | s_t) of the stored actions, `policy` names the parameters for the reader. Suggestions name keywords,
+    or the options of the command line.
     """
     hyper = hyper or Hyperparameters()
     rollout = rollout._replace(**{name: np.asarray(getattr(rollout, name), bool) for name in FLAGS})
@@ -79,7 +81,7 @@ def audit(
         missing=missing,
         notes=tuple(notes),
     )
-    return replace(findings, suggestions=suggest(findings))
+    return replace(findings, suggestions=suggest(findings, in_options))
 
 
 def check_policy(params: Params, rollout: Rollout) -> None:
@@ -118,6 +120,7 @@ def audit_collector(
     policy: str = "given",
     hyper: Hyperparameters | None = None,
     notes: Sequence[str] = (),
+    in_options: bool = False,
 ) -> Audit:
     """Collect one rollout and audit it; the recovery is replayed from some of its exits, bit for bit.
 
@@ -132,4 +135,5 @@ def audit_collector(
     checked = check_determinism(collector, seen.exits, np.random.default_rng(1))
     if not isinstance(collector.mixed.intervention, SafeRegion):
         rollout = rollout._replace(distance=None)
-    return audit(rollout, params, policy=policy, hyper=hyper, determinism=checked, notes=notes)
+    how = {"policy": policy, "hyper": hyper, "determinism": checked, "notes": notes, "in_options": in_options}
+    return audit(rollout, params, **how)

@@ -2,16 +2,28 @@
 
 from __future__ import annotations
 
+import io
+
+from rich.console import Console
 from rich.table import Table
 
 from safeexplorer.audit.findings import Audit
 from safeexplorer.audit.measures import REEXIT_STEPS
+from safeexplorer.files.console import PlainConsole
 
 MEANING = {
     "unmasked": "recovery actions scored as the policy's own",
     "relabelled": "the policy's unused proposals scored instead",
     "analytic": "masked, with the closed-form value at exits",
 }
+
+
+def text(result: Audit) -> str:
+    """As wide as the terminal."""
+    console = PlainConsole(file=io.StringIO(), width=Console().width)
+    for each in tables(result):
+        console.print(each, soft_wrap=isinstance(each, str))
+    return console.file.getvalue().rstrip("\n")
 
 
 def tables(result: Audit) -> list[Table | str]:

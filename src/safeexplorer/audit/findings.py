@@ -19,9 +19,12 @@ class Suggestion:
     reason: str
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, repr=False)
 class Audit:
-    """What the recovery did and what the update would make of it; what could not be measured says why."""
+    """What the recovery did and what the update would make of it; what could not be measured says why.
+
+    Printed, it is the tables of `safeexplorer audit`.
+    """
 
     policy: str  # whose parameters the gradients are taken at
     shares: Shares
@@ -42,3 +45,8 @@ class Audit:
         values = asdict(self)
         values["determinism"]["verdict"] = self.determinism.verdict
         return values
+
+    def __repr__(self) -> str:
+        from safeexplorer.audit.display import text
+
+        return text(self)

@@ -60,7 +60,13 @@ def audit_file(path: Path, policy_path: Path | None = None) -> Audit:
     hyper = policy.settings.resolved().hyperparameters() if policy.settings else None
     log_prob, notes = recording.log_prob, recording.notes
     return audit(
-        recording.rollout, policy.params, policy=policy.source, hyper=hyper, log_prob=log_prob, notes=notes
+        recording.rollout,
+        policy.params,
+        policy=policy.source,
+        hyper=hyper,
+        log_prob=log_prob,
+        notes=notes,
+        in_options=True,
     )
 
 
@@ -86,6 +92,7 @@ def audit_robot(name: str, trial: Trial, policy_path: Path | None = None, seed: 
         policy=policy.source,
         hyper=settings.hyperparameters(),
         notes=describe(collector, progress),
+        in_options=True,
     )
 
 
@@ -123,7 +130,9 @@ def describe(collector: Collector, progress: float) -> tuple[str, ...]:
     radius = f"radius {trigger.radius(progress):g}" if isinstance(trigger, SafeRegion) else "jump start"
     notes = (f"{collector.env.robot.name}, recovery {recovery.name}, {radius}",)
     if recovery.has_density and not collector.mixed.sampled:
-        notes += ("the recovery acts by its mean; sampled_recovery draws from its density and weighs by it",)
+        notes += (
+            "the recovery acts by its mean; --sampled-recovery draws from its density and weighs by it",
+        )
     return notes
 
 
