@@ -134,6 +134,39 @@ def test_a_file_that_is_no_agent_is_refused(tmp_path):
         SafeExplorer.load(tmp_path / "y")
 
 
+def rewritten(path, **changes):
+    """The saved agent with some arrays replaced."""
+    with np.load(path) as file:
+        arrays = dict(file)
+    np.savez(path, **arrays | changes)
+
+
+def test_a_saved_agent_of_another_format_or_with_a_nan_is_refused(tmp_path):
+    path = agent().save(tmp_path / "agent")
+    with np.load(path) as file:
+        facts = file["facts"]
+        name = next(
+            name for name in file.files if name.startswith("learner/") and file[name].dtype.kind == "f"
+        )
+        weights = np.full_like(file[name], np.nan)
+    newer = facts.tobytes().replace(b'"format": 1', b'"format": 2')
+    rewritten(path, facts=np.frombuffer(newer, np.uint8))
+    with pytest.raises(ValueError, match="is no saved agent: its format is 2; this release reads 1"):
+        SafeExplorer.load(path)
+    rewritten(path, facts=facts, **{name: weights})
+    with pytest.raises(ValueError, match="holds a number that is not finite"):
+        SafeExplorer.load(path)
+
+
+def test_a_saved_agent_that_is_cut_or_flipped_is_one_line(tmp_path):
+    path = agent().save(tmp_path / "agent")
+    whole = path.read_bytes()
+    for place in range(1, len(whole), len(whole) // 12):
+        path.write_bytes(whole[:place])
+        with pytest.raises(ValueError, match=r"^[^\n]*agent\.npz is no saved agent: [^\n]+$"):
+            SafeExplorer.load(path)
+
+
 def test_an_agent_is_exported_and_the_graph_acts_as_it_does(tmp_path):
     made = agent()
     made.export(tmp_path / "policy.onnx")

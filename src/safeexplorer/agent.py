@@ -40,6 +40,7 @@ from safeexplorer.adapters.spaces import (
 )
 from safeexplorer.audit import Audit, audit_collector
 from safeexplorer.export.onnx import export_onnx
+from safeexplorer.files.archives import read_npz
 from safeexplorer.files.checkpoint import flatten, load_latest, under, unflatten_like
 from safeexplorer.files.interruption import Stopped
 from safeexplorer.files.writing import replacing
@@ -313,11 +314,15 @@ def read_saved(path: Path) -> tuple[dict[str, Any], list[Space], dict[str, np.nd
     if not path.is_file():
         raise ValueError(f"there is no saved agent at {path}")
     try:
-        with np.load(path, allow_pickle=False) as file:
-            arrays = {name: file[name] for name in file.files}
+        arrays = read_npz(path, ["facts"])
         facts = json.loads(arrays["facts"].tobytes())
+        if facts["format"] != FORMAT:
+            raise ValueError(f"its format is {facts['format']!r}; this release reads {FORMAT}")
+        for name, array in arrays.items():
+            if array.dtype.kind == "f" and not np.isfinite(array).all():
+                raise ValueError(f"{name} holds a number that is not finite")
         return facts, [space_of(text) for text in facts["spaces"]], arrays
-    except (KeyError, ValueError, OSError) as error:
+    except (KeyError, TypeError, ValueError, OSError) as error:
         raise ValueError(f"{path} is no saved agent: {error}") from error
 
 

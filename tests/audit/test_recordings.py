@@ -6,6 +6,7 @@ import pytest
 from recordings import drawn, native, written
 
 from safeexplorer.audit import read_recording
+from safeexplorer.audit.subjects import audit_file
 from safeexplorer.cli import main
 from safeexplorer.theory.update import example_rollout
 
@@ -137,3 +138,12 @@ def test_what_is_no_archive_is_never_opened(tmp_path, capsys):
     path.write_bytes(b"\x80\x04.")  # a pickle
     assert main(["audit", str(path)]) == 2
     assert "not an .npz file" in capsys.readouterr().err
+
+
+def test_an_audit_says_how_to_find_out_whether_takeovers_look_at_the_action(tmp_path):
+    arrays = native(example_rollout())
+    known = audit_file(written(tmp_path, arrays | {"distance": np.where(arrays["intervention"], 2.0, 0.0)}))
+    arrays.pop("distance", None)
+    unknown = audit_file(written(tmp_path, arrays))
+    assert any("looked at the proposed action" in note for note in unknown.notes)
+    assert not any("looked at the proposed action" in note for note in known.notes)

@@ -53,6 +53,17 @@ def test_an_onnx_file_may_compute_in_doubles_and_have_more_outputs(tmp_path):
     assert recovery.act(OBSERVATION).tolist() == [[1.5, 0.0], [-1.0, -2.0]]
 
 
+def test_an_onnx_file_with_its_weights_in_another_file_is_refused(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    model = onnx.parser.parse_model(LINEAR)
+    weights = onnx.numpy_helper.from_array(np.ones((3, 2), np.float32), "gain")
+    model.graph.initializer[0].CopyFrom(weights)
+    onnx.save(model, "catch.onnx", save_as_external_data=True, location="elsewhere.bin", size_threshold=0)
+    assert (tmp_path / "elsewhere.bin").is_file()
+    with pytest.raises(RecoveryError, match=r"catch\.onnx: its weights may lie in other files"):
+        as_recovery("catch.onnx", CART)
+
+
 def test_our_own_export_is_a_recovery(tmp_path):
     params = init_actor_critic(np.random.default_rng(0), 3, 2, (8,))
     params["actor"][-1]["bias"][:] = 0.25, 3.0

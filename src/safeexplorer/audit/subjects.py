@@ -24,6 +24,10 @@ from safeexplorer.runs.policies import open_policy, policy_from_arrays, policy_s
 from safeexplorer.runs.settings import Settings
 from safeexplorer.runs.world import make_intervention
 
+UNSEEN = (
+    "a recording cannot tell whether a takeover looked at the proposed action, which would bias the masked gradient: "
+    "offer its trigger equal states with different actions and see whether it decides alike (docs/audit.md)"
+)
 FRESH = "freshly initialised, as at the start of training"
 
 
@@ -59,6 +63,8 @@ def audit_file(path: Path, policy_path: Path | None = None) -> Audit:
     policy = read_policy(policy_path) if policy_path else Policy(recording.params, f"weights in {path}")
     hyper = policy.settings.resolved().hyperparameters() if policy.settings else None
     log_prob, notes = recording.log_prob, recording.notes
+    if recording.rollout.distance is None:  # with it, the trigger is checked
+        notes = (*notes, UNSEEN)
     return audit(
         recording.rollout,
         policy.params,

@@ -8,6 +8,7 @@ from safeexplorer.acting.collector import Collector
 from safeexplorer.acting.interventions import Situation
 from safeexplorer.acting.networks import Params, value
 from safeexplorer.acting.trajectory import Rollout
+from safeexplorer.recovery.protocol import CheckedRecovery
 from safeexplorer.robots.simulation import Simulation
 
 LANES = 64  # recoveries re-rolled side by side
@@ -20,8 +21,8 @@ class Reroller:
     M - 1 joins the realised one in `labelling.average_rerolls`.
     """
 
-    def __init__(self, env: Simulation, samples: int, gamma: float):
-        self.env, self.extra, self.gamma = env, samples - 1, gamma
+    def __init__(self, env: Simulation, recovery: CheckedRecovery, samples: int, gamma: float):
+        self.env, self.recovery, self.extra, self.gamma = env, recovery, samples - 1, gamma
         self.world = Simulation(
             env.robot,
             LANES,
@@ -32,10 +33,13 @@ class Reroller:
         self.world.reset(seed=0)
         self.starts: list[tuple[int, int]] = []
         self.states: list[dict[str, np.ndarray]] = []
+        self.memories: list[dict[str, np.ndarray]] = []  # of the recovery, before it acted
 
     def note(self, step: int, robots: np.ndarray) -> None:
-        """Keep the states in which robots enter a segment."""
+        """Keep the states in which robots enter a segment, and the recovery's memory."""
+        memory = memory_of(self.recovery)
         for robot in robots:
+            self.memories.append(memory)
             self.starts.append((step, int(robot)))
             self.states.append(self.env.get_state([robot]))
 
@@ -43,14 +47,20 @@ class Reroller:
         """The rollout with the re-rolled values at its segments' first steps."""
         total, count = np.zeros((2, *rollout.recovering.shape), np.float32)
         jobs = [job for job in range(len(self.starts)) for _ in range(self.extra)]
-        for begin in range(0, len(jobs), LANES):
-            lanes = jobs[begin : begin + LANES]
+        before = memory_of(self.recovery)
+        side_by_side = 1 if before else LANES  # each re-roll of a recovery with a memory starts from its own
+        for begin in range(0, len(jobs), side_by_side):
+            lanes = jobs[begin : begin + side_by_side]
+            if before:
+                self.recovery.set_state(self.memories[lanes[0]])
             for job, result in zip(
                 lanes, self._recover(lanes, collector, params, progress, rng), strict=True
             ):
                 total[self.starts[job]] += result
                 count[self.starts[job]] += 1
-        self.starts, self.states = [], []
+        if before:
+            self.recovery.set_state(before)
+        self.starts, self.states, self.memories = [], [], []
         return rollout._replace(reroll_value=total / np.maximum(count, 1), reroll_count=count)
 
     def _recover(
@@ -78,6 +88,11 @@ class Reroller:
             result[back] = self.gamma**length * end_value[back]
             running &= ~(fell | back)
         return result
+
+
+def memory_of(recovery: CheckedRecovery) -> dict[str, np.ndarray]:
+    """A copy; empty for a recovery without one."""
+    return {name: np.array(array) for name, array in recovery.get_state().items()}
 
 
 def fresh_streams(world: Simulation, rng: np.random.Generator, count: int) -> np.ndarray:

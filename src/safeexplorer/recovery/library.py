@@ -18,6 +18,7 @@ from safeexplorer.recovery.scripted import SCRIPTED, Posture
 Array = np.ndarray
 WEIGHTS = Path(__file__).parent / "weights"
 DEFAULT = "default"
+EXTERNAL = b"\x0a\x08location"  # the key, in an .onnx file, of the name of another file with weights
 ONNX_NUMBERS = {"tensor(float)": np.float32, "tensor(double)": np.float64}
 
 
@@ -186,7 +187,12 @@ class OnnxPolicy:
 
 
 def open_session(content: bytes) -> Any:
-    """An onnxruntime session on one thread of the processor."""
+    """An onnxruntime session on one thread of the processor, of a file that holds all of its weights."""
+    if EXTERNAL in content:
+        raise RecoveryError(
+            "its weights may lie in other files, which its hash says nothing about; allowed: one file with all weights "
+            "(onnx.save with save_as_external_data=False), and no entry called 'location'"
+        )
     runtime = load("onnxruntime", "onnx", "an .onnx file")
     options = runtime.SessionOptions()
     options.intra_op_num_threads = options.inter_op_num_threads = 1

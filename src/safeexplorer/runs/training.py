@@ -74,7 +74,9 @@ class Training:
         self.update, self.seconds = 0, 0.0
         self.asked_to_stop = threading.Event()
         many = settings.analytic_samples > 1
-        self.reroller = Reroller(self.env, settings.analytic_samples, settings.gamma) if many else None
+        self.reroller = (
+            Reroller(self.env, self.recovery, settings.analytic_samples, settings.gamma) if many else None
+        )
 
     @property
     def params(self) -> Params:
