@@ -47,7 +47,7 @@ def test_a_robot_is_tried_out_with_the_policy_of_a_run(tmp_path, capsys):
     [
         (["nowhere"], "'nowhere' is no robot and no file"),
         (["half_cheetah", "--steps", "10"], "steps is 10; allowed: a positive multiple of num_envs, 4"),
-        (["half_cheetah", "--num-envs", "0"], "num_envs is 0; allowed: a whole number of at least 1"),
+        (["half_cheetah", "--num-envs", "0"], "num_envs is 0; allowed: a whole number from 1 to 65536"),
         (["half_cheetah", "--radius", "-1"], "radius is -1.0; allowed: a number above 0"),
         (["half_cheetah", "--progress", "2"], "progress is 2.0; allowed: a number from 0 to 1"),
         (["half_cheetah", "--radius", "1", "--progress", "0.5"], "radius and progress are both given"),
