@@ -166,7 +166,7 @@ def test_a_snapshot_is_the_actor_and_says_where_it_comes_from(whole_run):
         ({"tau": 0.0}, "tau is 0.0; allowed: a number above 0 and of at most 1"),
         ({"gamma": 1.5}, "gamma is 1.5"),
         ({"q_learning_rate": float("nan")}, "q_learning_rate is nan"),
-        ({"num_envs": 0}, "num_envs is 0; allowed: a whole number of at least 1"),
+        ({"num_envs": 0}, "num_envs is 0; allowed: a whole number from 1 to 65536"),
         ({"replay": 10}, "replay is 10; allowed: at least num_envs and batch_size"),
         ({"flavour": "task"}, "a recovery is trained on a recovery flavour"),
         ({"flavour": "heroic"}, "no flavour 'heroic'"),

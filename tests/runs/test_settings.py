@@ -20,7 +20,7 @@ from safeexplorer.runs.settings import Settings, from_dict
         ({"method": "sac"}, "no method 'sac'; known: ppo, recovery_rl"),
         ({"gamma": 1.5}, "gamma is 1.5; allowed: a number from 0 to 1"),
         ({"gamma": math.nan}, "gamma is nan; allowed"),
-        ({"epochs": 0}, "epochs is 0; allowed: a whole number of at least 1"),
+        ({"epochs": 0}, "epochs is 0; allowed: a whole number from 1 to 10000"),
         ({"minibatches": 33}, "minibatches is 33; allowed: a divisor of num_envs"),
         ({"initial_radius": -0.1}, "initial_radius is -0.1; allowed: a number of at least 0"),
         ({"learning_rate": math.inf}, "learning_rate is inf"),
