@@ -2,6 +2,7 @@
 
 import json
 import os
+import shutil
 import signal
 import subprocess
 import sys
@@ -117,6 +118,21 @@ def test_a_run_that_crashed_and_was_stopped_ends_as_if_nothing_had_happened(whol
     assert not (tmp_path / "snapshots" / "0000000904.npz").exists()  # `select` would grade it
     train_recovery(settings, tmp_path)
     assert_same_run(whole_run, tmp_path)
+
+
+def test_changed_records_and_records_without_checkpoints_are_left_as_they_are(whole_run, tmp_path):
+    settings, folder = recovery_settings("half_cheetah", **TINY), tmp_path / "run"
+    shutil.copytree(whole_run, folder)
+    metrics = folder / "metrics.csv"
+    whole = metrics.read_bytes()
+    metrics.write_bytes(whole.replace(b"1", b"2", 1))
+    with pytest.raises(ValueError, match=r"metrics\.csv was changed"):
+        train_recovery(settings, folder)
+    metrics.write_bytes(whole)
+    shutil.rmtree(folder / "checkpoints")
+    with pytest.raises(ValueError, match="12 rows of records, but their checkpoints are gone"):
+        train_recovery(settings, folder)
+    assert metrics.read_bytes() == whole
 
 
 def test_a_killed_run_ends_as_if_it_had_not(whole_run, tmp_path):
