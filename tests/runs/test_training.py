@@ -238,6 +238,8 @@ def forget_digests(folder: Path) -> None:
     for path in checkpoints(folder / "checkpoints"):
         state = json.loads((path / "state.json").read_text())
         state.pop("digests")
+        for name in ("sampled_recovery", "min_log_std"):  # settings that it did not have
+            state["settings"].pop(name)
         (path / "state.json").write_text(json.dumps(state))
         manifest = json.loads((path / "manifest.json").read_text())
         (path / "manifest.json").write_text(

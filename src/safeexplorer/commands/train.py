@@ -86,7 +86,7 @@ def train_command(args: argparse.Namespace) -> int:
     settings = Settings(**chosen(args, Settings)).resolved()
     folder = args.out or default_folder(settings)
     if has_checkpoint(folder):
-        changed = difference(stored_settings(folder).as_dict(), settings.as_dict())
+        changed = difference(stored_settings(folder).resolved().as_dict(), settings.as_dict())
         if changed:
             raise ValueError(
                 f"{folder} holds a run with other settings ({'; '.join(changed)}); choose another --out"

@@ -17,6 +17,7 @@ from safeexplorer.files.fields import difference
 from safeexplorer.files.reading import read_json
 from safeexplorer.files.tables import Mark
 from safeexplorer.runs.likeness import changes, not_comparable
+from safeexplorer.runs.settings import from_dict
 from safeexplorer.runs.stretches import go_on
 
 if TYPE_CHECKING:
@@ -65,7 +66,10 @@ def restore_run(
 
 def refuse_changes(run: Training, state: dict[str, Any]) -> None:
     """A run goes on with the settings, the region and the recovery that it began with."""
-    changed = difference(state["settings"], run.settings.as_dict())
+    stored = from_dict(
+        state["settings"]
+    ).resolved()  # settings that an older release did not know are filled in
+    changed = difference(stored.as_dict(), run.settings.as_dict())
     before, now = state["recovery_digest"], run.recovery.digest if run.recovery is not None else None
     if now is not None and before != now:
         changed.append(f"recovery weights: {before[:12]} -> {now[:12]}")
