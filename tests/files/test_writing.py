@@ -2,10 +2,15 @@
 
 from __future__ import annotations
 
+import ast
+from pathlib import Path
+
 import pytest
 from records import read_table
 
-from safeexplorer.files.tables import Mark, Table
+import safeexplorer
+from safeexplorer.files.locks import exclusive
+from safeexplorer.files.tables import Growing, Mark, Table
 from safeexplorer.files.writing import replacing, write_json, write_text
 
 
@@ -51,3 +56,43 @@ def test_a_table_of_other_columns_is_not_continued(tmp_path):
     Table(tmp_path / "t.csv", ["a", "b"]).close()
     with pytest.raises(ValueError, match=r"t\.csv was begun by a release with other columns: b, c"):
         Table(tmp_path / "t.csv", ["a", "c"], Mark(4))
+
+
+@pytest.mark.parametrize("name", ["lock", "metrics.csv", "exits.bin"])
+def test_locks_and_records_do_not_follow_symbolic_links(tmp_path, name):
+    victim = tmp_path / "victim"
+    victim.write_text("precious", encoding="utf-8")
+    (tmp_path / "run").mkdir()
+    (tmp_path / "run" / name).symlink_to(victim)
+    with pytest.raises(OSError, match="symbolic link, which is not followed"):
+        if name == "lock":
+            with exclusive(tmp_path / "run"):
+                pass
+        else:
+            Growing(tmp_path / "run" / name)
+    assert victim.read_text(encoding="utf-8") == "precious"
+
+
+def text_calls(tree: ast.AST):
+    """Calls that open a file as text, by name."""
+    for node in ast.walk(tree):
+        if isinstance(node, ast.Call):
+            name = getattr(node.func, "attr", getattr(node.func, "id", ""))
+            words = [word.value for word in node.args[1:2] if isinstance(word, ast.Constant)]
+            binary = name == "open" and (
+                any("b" in str(word) for word in words) or isinstance(node.func, ast.Attribute)
+            )
+            method = isinstance(node.func, ast.Attribute)
+            if (name == "open" and not binary) or (name in ("read_text", "write_text") and method):
+                yield node
+
+
+def test_utf8_is_said_wherever_a_file_is_opened_as_text():
+    source = Path(safeexplorer.__file__).parent
+    silent = [
+        f"{path.relative_to(source)}:{call.lineno}"
+        for path in source.rglob("*.py")
+        for call in text_calls(ast.parse(path.read_text(encoding="utf-8")))
+        if not any(word.arg == "encoding" for word in call.keywords)
+    ]
+    assert not silent

@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 from safeexplorer.campaigns.campaign import Outcome
+from safeexplorer.files.writing import no_link
 from safeexplorer.runs.specs import RunSpec, command_words
 
 IN_USE = "is in use by process"
@@ -36,7 +37,7 @@ class LocalEngine:
         no_stray_modules = "-P"  # of the working directory
         command = [sys.executable, no_stray_modules, "-m", "safeexplorer", *words]
         log = folder / "log.txt"
-        with open(log, "ab") as file:
+        with open(log, "ab", opener=no_link) as file:
             offset = file.tell()
             process = subprocess.Popen(
                 command,

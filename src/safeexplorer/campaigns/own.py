@@ -20,6 +20,7 @@ from safeexplorer.campaigns.local import MISTAKE, Attempt, LocalEngine
 from safeexplorer.campaigns.overview import Overview
 from safeexplorer.files.interruption import Stopped
 from safeexplorer.files.threads import use_one_thread
+from safeexplorer.files.writing import no_link
 from safeexplorer.runs.results import Result, load_results
 from safeexplorer.runs.specs import RunSpec
 
@@ -96,7 +97,7 @@ class OwnEngine(LocalEngine):
 def attempt(make: Make, method: str, seed: int, steps: int, folder: Path, log: Path) -> None:
     """The new process, in a session of its own: Ctrl-C reaches the campaign alone."""
     os.setsid()
-    with open(log, "ab") as file:
+    with open(log, "ab", opener=no_link) as file:
         for stream in (sys.stdout, sys.stderr):
             stream.flush()
             os.dup2(file.fileno(), stream.fileno())

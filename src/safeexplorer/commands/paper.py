@@ -246,7 +246,7 @@ def render_into(args: argparse.Namespace) -> int:
             )
         return "\n".join(texts)
 
-    write_text(args.into, fill_page(args.into.read_text(), render))
+    write_text(args.into, fill_page(args.into.read_text(encoding="utf-8"), render))
     return 0
 
 

@@ -47,7 +47,7 @@ def compare(jobs: list[Job]) -> None:
     table = Table("method", "falls in training", "final reward", "steps/s")
     falls = {}
     for job in jobs:
-        s = json.loads((job.folder / "summary.json").read_text())
+        s = json.loads((job.folder / "summary.json").read_text(encoding="utf-8"))
         reward = "-" if s["final_reward"] is None else f"{s['final_reward']:,.0f}"
         table.add_row(s["method"], f"{s['falls']:,}", reward, f"{s['steps'] / s['seconds']:,.0f}")
         falls[s["method"]] = s["falls"]

@@ -86,9 +86,9 @@ def save_checkpoint(folder: Path, step: int, arrays: dict[str, np.ndarray], stat
     temporary.mkdir()
     with open(temporary / "arrays.npz", "wb") as file:
         np.savez(file, **arrays)
-    (temporary / "state.json").write_text(json.dumps(state, allow_nan=False, indent=1))
+    (temporary / "state.json").write_text(json.dumps(state, allow_nan=False, indent=1), encoding="utf-8")
     manifest = {name: sha256(temporary / name) for name in FILES}
-    (temporary / "manifest.json").write_text(json.dumps(manifest))
+    (temporary / "manifest.json").write_text(json.dumps(manifest), encoding="utf-8")
     for path in [*temporary.iterdir(), temporary]:
         fsync(path)
     if target.exists():  # the same step again, after falling back past it

@@ -42,7 +42,7 @@ class PatientStream:
             call(self.stream)
         except (OSError, ValueError):  # a pipe without a reader, a terminal that hung up, a closed file
             # What is still buffered must not fail at the exit.
-            with contextlib.suppress(OSError, ValueError), open(os.devnull, "w") as nowhere:
+            with contextlib.suppress(OSError, ValueError), open(os.devnull, "w", encoding="utf-8") as nowhere:
                 os.dup2(nowhere.fileno(), self.stream.fileno())
             self.stream = None
 

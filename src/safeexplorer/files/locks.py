@@ -7,6 +7,8 @@ import os
 from collections.abc import Iterator
 from pathlib import Path
 
+from safeexplorer.files.writing import no_link
+
 try:
     import fcntl
 except ModuleNotFoundError:  # Windows
@@ -25,7 +27,7 @@ def exclusive(folder: Path) -> Iterator[None]:
             "runs are kept on Linux and macOS, whose locks end with the process; on Windows use WSL"
         )
     folder.mkdir(parents=True, exist_ok=True)
-    with open(folder / "lock", "a+") as file:
+    with open(folder / "lock", "a+", encoding="utf-8", opener=no_link) as file:
         try:
             fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except OSError:
@@ -40,7 +42,7 @@ def exclusive(folder: Path) -> Iterator[None]:
 def is_held(folder: Path) -> bool:
     """Does a process hold `folder` now?"""
     try:
-        with open(folder / "lock") as file:
+        with open(folder / "lock", encoding="utf-8", opener=no_link) as file:
             fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
     except FileNotFoundError:
         return False

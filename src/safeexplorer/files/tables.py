@@ -11,6 +11,8 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from safeexplorer.files.writing import no_link
+
 TAIL_BYTES = 4096  # longer than any row
 
 
@@ -28,7 +30,7 @@ class Growing:
     """A file that is only appended to, cut back to where a checkpoint left it."""
 
     def __init__(self, path: Path, mark: Mark = BEGINNING):
-        self._file = open(path, "a+b")
+        self._file = open(path, "a+b", opener=no_link)
         try:
             self._hash = self._compare(path, mark)
         except ValueError:
@@ -93,7 +95,7 @@ class Table(Growing):
 
 def header(path: Path) -> list[str]:
     """The names of the columns."""
-    with open(path) as file:
+    with open(path, encoding="utf-8") as file:
         return file.readline().strip().split(",")
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import json
 import os
 from collections.abc import Iterator
@@ -10,12 +11,22 @@ from pathlib import Path
 from typing import Any, BinaryIO
 
 
+def no_link(path: str, flags: int) -> int:
+    """For `open`: a symbolic link is not followed, so that nobody is led to write elsewhere."""
+    try:
+        return os.open(path, flags | os.O_NOFOLLOW, 0o666)
+    except OSError as error:
+        if error.errno != errno.ELOOP:
+            raise
+        raise OSError(errno.ELOOP, "is a symbolic link, which is not followed", path) from None
+
+
 @contextmanager
 def replacing(path: Path) -> Iterator[BinaryIO]:
     """A file under a temporary name that takes the place of `path` once it is written and on disk."""
     temporary = path.with_name(f".{path.name}.{os.getpid()}")
     try:
-        with open(temporary, "wb") as file:
+        with open(temporary, "wb", opener=no_link) as file:
             yield file
             file.flush()
             os.fsync(file.fileno())

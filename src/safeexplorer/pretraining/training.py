@@ -103,7 +103,9 @@ def snapshot(trainer: Trainer, folder: Path) -> Path:
     """The present actor as a recovery file."""
     path = folder / "snapshots" / f"{trainer.steps:010d}.npz"
     path.parent.mkdir(exist_ok=True)
-    facts = trainer.provenance() | {"versions": json.loads((folder / "run.json").read_text())["provenance"]}
+    facts = trainer.provenance() | {
+        "versions": json.loads((folder / "run.json").read_text(encoding="utf-8"))["provenance"]
+    }
     save_actor(path, jax.device_get(trainer.learner.actor), trainer.low, trainer.high, facts)
     return path
 

@@ -62,7 +62,7 @@ def as_recovery(thing: Any, interface: Interface) -> CheckedRecovery:
 
 def shipped() -> dict[str, dict[str, str]]:
     """name -> {"robot", "file", "sha256"} of the recoveries inside the package."""
-    return json.loads((WEIGHTS / "manifest.json").read_text())
+    return json.loads((WEIGHTS / "manifest.json").read_text(encoding="utf-8"))
 
 
 def known_recoveries(robot: str, posture: Posture | None) -> list[str]:

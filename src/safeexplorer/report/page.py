@@ -22,12 +22,12 @@ def write_page(
     data = json.dumps(content(results, title), allow_nan=False, separators=(",", ":"))
     pieces = {
         "title": html.escape(title),
-        "style": parts.joinpath("page.css").read_text(),
-        "charts": parts.joinpath("charts.js").read_text(),
-        "script": parts.joinpath("page.js").read_text(),
+        "style": parts.joinpath("page.css").read_text(encoding="utf-8"),
+        "charts": parts.joinpath("charts.js").read_text(encoding="utf-8"),
+        "script": parts.joinpath("page.js").read_text(encoding="utf-8"),
         "data": data.replace("<", "\\u003c"),  # nothing in the data can end the element that holds it
     }
-    template = parts.joinpath("page.html").read_text()
+    template = parts.joinpath("page.html").read_text(encoding="utf-8")
     page = re.sub(r"\{\{(\w+)\}\}", lambda mark: pieces[mark[1]], template)
     path.parent.mkdir(parents=True, exist_ok=True)
     write_text(path, page)
