@@ -58,6 +58,14 @@ def test_a_physical_robot_is_armed_for_learning_and_disarmed_afterwards(loop, tm
     assert again.summary["steps"] == 120 and again.summary["episodes"] == 3
 
 
+def test_a_physical_robot_is_handed_over_from_its_recovery(loop):
+    settings = SMALL | {"rollout_steps": 40, "method": "safeexplorer_auto", "imitation_share": 0.5}
+    made, rates = SafeExplorer(loop, **settings), []
+    made.learn(160, callback=lambda _, row: rates.append(row["recovery_rate"]))
+    assert rates[:2] == [1.0, 1.0] and rates[-1] < 1.0  # it stands in the middle of its region
+    assert not made.learner.handover.alone and not loop.armed
+
+
 def test_one_ctrl_c_while_a_halted_robot_is_waited_for_saves_the_run_and_ends_it(loop, tmp_path):
     def press(agent, row):
         if row["update"] == 1:
