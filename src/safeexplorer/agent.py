@@ -6,7 +6,7 @@ import json
 import math
 import os
 import tempfile
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import nullcontext
 from dataclasses import replace
 from pathlib import Path
@@ -28,7 +28,7 @@ from safeexplorer.acting.interventions import (
 from safeexplorer.acting.mixed import MixedPolicy
 from safeexplorer.acting.policy import draw_noise, propose
 from safeexplorer.acting.schedules import Auto
-from safeexplorer.adapters.inspection import name_of
+from safeexplorer.adapters.inspection import factories, name_of, normaliser_of
 from safeexplorer.adapters.spaces import (
     describe_space,
     flat_action_space,
@@ -42,6 +42,7 @@ from safeexplorer.audit import Audit, audit_collector
 from safeexplorer.export.onnx import export_onnx
 from safeexplorer.files.archives import read_npz
 from safeexplorer.files.checkpoint import flatten, load_latest, under, unflatten_like
+from safeexplorer.files.console import notice
 from safeexplorer.files.interruption import Stopped
 from safeexplorer.files.writing import replacing
 from safeexplorer.realtime import RobotLoop
@@ -50,6 +51,7 @@ from safeexplorer.runs.display import TrainingDisplay
 from safeexplorer.runs.policies import make_learner, run_spaces
 from safeexplorer.runs.settings import Settings, from_dict, stored_settings
 from safeexplorer.runs.summary import read_summary
+from safeexplorer.runs.trackers import TRACKERS
 from safeexplorer.runs.training import Training, initial_generator, train
 from safeexplorer.runs.world import check_fit, make_eval_env, make_world, robot_of
 
@@ -73,7 +75,10 @@ class SafeExplorer:
     region: where the policy acts; or `intervention`, any object with `takes_over(situation, progress)`.
     fell: which terminations are falls, if not all: a function of one robot's last (observation, info), a key of `info`
         such as "crashed", or one negated, "not is_success". The others ended at a goal.
-    method: a row of the method table. `settings`: any other field of `Settings`, such as gamma=0.98.
+    env_kwargs: for `gymnasium.make`, where env is an id, or for the class that env is.
+    tensorboard, wandb: True feeds the dashboard from the run's folder, a path from that folder.
+    method: a row of the method table. `settings`: any other field of `Settings`, such as gamma=0.98; learning_rate
+        may be a function of progress, from 0 to 1.
     """
 
     def __init__(
@@ -88,6 +93,9 @@ class SafeExplorer:
         num_envs: int = 4,
         eval_env: Any = None,
         fell: Any = None,
+        env_kwargs: Mapping[str, Any] | None = None,
+        tensorboard: bool | str | os.PathLike = False,
+        wandb: bool | str | os.PathLike = False,
         **settings: Any,
     ):
         if region is not None and intervention is not None:
@@ -102,6 +110,11 @@ class SafeExplorer:
         given |= settings_of(intervention or region, env) | settings
         if robot is None:
             given.setdefault("environment", name_of(env))
+        if env_kwargs is not None:
+            env = factories(env, num_envs, env_kwargs)
+        rate = given.get("learning_rate")
+        if callable(rate):
+            given |= {"learning_rate": first_rate(rate), "anneal": False}
         if eval_env is not None:
             given.setdefault("eval_every", EVAL_EVERY)
         self.settings = from_dict(given)
@@ -111,6 +124,13 @@ class SafeExplorer:
         else:
             self.world = make_world(self.settings, env, recovery, intervention or region, eval_env, fell)
         self.fell = fell
+        self.world.learning_rate = rate if callable(rate) else None
+        self.trackers = {"tensorboard": tensorboard, "wandb": wandb}
+        if robot is None and (normaliser := normaliser_of(self.world.env)):
+            notice(
+                f"{normaliser} hands on normalised observations: distance and recovery see those, not the robot's own "
+                "units, and what they mean changes while it learns. Leave it out, or give both functions its scale"
+            )
         self.settings = replace(self.settings, num_envs=self.world.env.num_envs)
         complete = self.settings.resolved()
         check_fit(complete, self.world)
@@ -142,6 +162,9 @@ class SafeExplorer:
             raise ValueError("this agent was loaded without an environment; load it with env=... to train on")
         settings = replace(self.settings, steps=total_timesteps).resolved()
         callbacks = [callback] if callable(callback) else list(callback)
+        homeless = [name for name, where in self.trackers.items() if where is True and folder is None]
+        if homeless:
+            raise ValueError(f"{homeless[0]} is True, which is the run's folder; give learn(folder=...) one")
         if folder is not None:
             return self._learn(settings, Path(folder), callbacks, progress_bar)
         with tempfile.TemporaryDirectory() as temporary:
@@ -155,11 +178,19 @@ class SafeExplorer:
             TrainingDisplay(settings.label, settings.updates * settings.batch_size) if progress_bar else None
         )
 
+        trackers = [
+            TRACKERS[name](folder if where is True else Path(where))
+            for name, where in self.trackers.items()
+            if where
+        ]
+
         def watch(run: Training, row: dict[str, Any]) -> bool:
             nonlocal stopped_here
             self.learner, self.num_timesteps = run.learner, int(row["steps"])
             if bar is not None:
                 bar(run, row)
+            for track in trackers:
+                track(run, row)
             answers = [callback(self, row) for callback in callbacks]
             stopped_here = any(answer is False for answer in answers)
             return not stopped_here
@@ -292,6 +323,17 @@ class SafeExplorer:
             raise ValueError(f"{path} was trained on other spaces: {spaces[0]} and {spaces[1]}")
         agent.learner.set_state(self.learner.get_state())
         return agent
+
+
+def first_rate(rate: Callable[[float], float]) -> float:
+    """At the start, where a run notes it; a function that is no rate somewhere is refused."""
+    for progress in (0.0, 0.5, LAST):
+        value = rate(progress)
+        if not isinstance(value, int | float | np.number) or not 0 <= value < math.inf:
+            raise ValueError(
+                f"learning_rate({progress:g}) is {value!r}; allowed: a number of at least 0 at every progress in [0, 1)"
+            )
+    return float(rate(0.0))
 
 
 def settings_of(intervention: Intervention | None, env: Any) -> dict[str, Any]:

@@ -36,6 +36,6 @@ def test_wandb_gets_the_settings_once_and_every_number(tmp_path, monkeypatch):
 def test_a_dashboard_that_is_not_installed_is_named(tmp_path, monkeypatch, name, module):
     monkeypatch.setitem(sys.modules, module, None)  # makes the import fail
     with pytest.raises(
-        ValueError, match=rf"--track {name} needs {module}: pip install safeexplorer\[{name}\]"
+        ValueError, match=rf"the dashboard needs {module}: pip install safeexplorer\[{name}\]"
     ):
         TRACKERS[name](tmp_path)

@@ -14,6 +14,7 @@ from safeexplorer.files.extras import load
 from safeexplorer.recovery.actor import load_actor, read_provenance
 from safeexplorer.recovery.protocol import CheckedRecovery, Interface, RecoveryError, interface_between
 from safeexplorer.recovery.scripted import SCRIPTED, Posture
+from safeexplorer.recovery.torch_modules import TorchPolicy, is_torch_module, torch_recovery
 
 Array = np.ndarray
 WEIGHTS = Path(__file__).parent / "weights"
@@ -37,7 +38,8 @@ def as_recovery(thing: Any, interface: Interface) -> CheckedRecovery:
     """A recovery whose every answer is checked, from one of
 
     - a name ("default" is the robot's own) or the path of an `.npz` recovery file,
-    - the path of an `.onnx` file,
+    - the path of an `.onnx` file, or of a TorchScript file (`.pt`, `.pth`),
+    - a `torch.nn.Module` from float32 observations [k, n] to actions [k, m],
     - an object with `predict(observation, deterministic=True) -> (action, state)`,
     - a callable from observations [k, n] to actions [k, m].
     """
@@ -46,14 +48,18 @@ def as_recovery(thing: Any, interface: Interface) -> CheckedRecovery:
             raise RecoveryError(f"recovery {thing.name!r} is for {thing.robot}, not for {interface.robot}")
         return thing
     if isinstance(thing, str | os.PathLike):
-        return onnx_recovery(Path(thing), interface) if is_onnx(thing) else named_recovery(thing, interface)
+        made = KINDS.get(Path(thing).suffix.lower(), named_recovery)
+        return made(thing, interface)
     name = getattr(thing, "name", None) or getattr(thing, "__name__", type(thing).__name__)
     if hasattr(thing, "predict"):
         return CheckedRecovery(Predictor(thing, interface, name), interface, name)
+    if is_torch_module(thing):
+        thing = TorchPolicy(thing)
     if callable(thing):
         return CheckedRecovery(thing, interface, name)
     raise RecoveryError(
-        f"recovery is {thing!r}; allowed: a name, an .npz or .onnx file, a callable, an object with predict"
+        f"recovery is {thing!r}; allowed: a name, an .npz, .onnx or .pt file, a callable, a torch module, "
+        "an object with predict"
     )
 
 
@@ -146,12 +152,9 @@ def describe(interface: Interface) -> str:
 # -- ONNX ------------------------------------------------------------------------------------------------------
 
 
-def is_onnx(path: str | os.PathLike) -> bool:
-    return Path(path).suffix.lower() == ".onnx"
-
-
-def onnx_recovery(path: Path, interface: Interface) -> CheckedRecovery:
+def onnx_recovery(path: str | os.PathLike, interface: Interface) -> CheckedRecovery:
     """An `.onnx` file as a recovery; its digest is the SHA-256 of the file."""
+    path = Path(path)
     try:
         content = path.read_bytes()
     except OSError as error:
@@ -205,3 +208,7 @@ def open_session(content: bytes) -> Any:
 
 def names(values: list[Any]) -> str:
     return ", ".join(value.name for value in values)
+
+
+# How a file becomes a recovery, by its ending; any other is a name or a file of ours.
+KINDS = {".onnx": onnx_recovery, ".pt": torch_recovery, ".pth": torch_recovery}

@@ -14,9 +14,7 @@ Watch = Callable[[Training, dict[str, Any]], None]
 
 def tensorboard(folder: Path) -> Watch:
     """Scalars against environment steps, in `<run folder>/tensorboard`."""
-    writer = load("tensorboardX", "tensorboard", "--track tensorboard").SummaryWriter(
-        str(folder / "tensorboard")
-    )
+    writer = load("tensorboardX", "tensorboard", "the dashboard").SummaryWriter(str(folder / "tensorboard"))
 
     def watch(run: Training, row: dict[str, Any]) -> None:
         for name, number in numbers(row).items():
@@ -28,7 +26,7 @@ def tensorboard(folder: Path) -> Watch:
 
 def wandb(folder: Path) -> Watch:
     """One W&B run per run folder, named like it; account and project as W&B's own environment variables say."""
-    wandb = load("wandb", "wandb", "--track wandb")
+    wandb = load("wandb", "wandb", "the dashboard")
     session = wandb.init(name=folder.name, id=folder.name, dir=str(folder), resume="allow")
 
     def watch(run: Training, row: dict[str, Any]) -> None:

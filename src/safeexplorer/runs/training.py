@@ -171,7 +171,9 @@ class Training:
         return radius_of(self.intervention, progress)
 
     def learning_rate(self, progress: float) -> float:
-        """lr (1 - (u - 1) / N)."""
+        """lr (1 - (u - 1) / N), or the caller's own function of progress."""
+        if self.world.learning_rate is not None:
+            return float(self.world.learning_rate(progress))
         return self.settings.learning_rate * (1.0 - progress if self.settings.anneal else 1.0)
 
     def open_records(self, marks: dict[str, Mark]) -> None:

@@ -44,6 +44,7 @@ class World:
     make_collector: Callable[..., Any] = Collector
     begin: Callable[[Any], None] = lambda run: None  # called with the `Training` before its first update
     finish: Callable[[], None] = lambda: None  # and after its last one, whatever happened
+    learning_rate: Callable[[float], float] | None = None  # of progress, instead of the settings'
 
     @property
     def spaces(self) -> tuple[Space, Space]:
