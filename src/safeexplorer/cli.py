@@ -14,6 +14,7 @@ from safeexplorer import __version__
 from safeexplorer.files.console import notice, visible
 from safeexplorer.files.interruption import Stopped
 from safeexplorer.files.threads import use_one_thread
+from safeexplorer.files.trouble import exit_code
 from safeexplorer.robots import register_file
 
 # command -> (summary, module of `commands`), whose function `add_<command>` gets the command's parser, adds arguments
@@ -104,10 +105,10 @@ def run(argv: Sequence[str] | None) -> int:
         return 0
     except (ValueError, OSError, FloatingPointError) as error:
         notice(f"safeexplorer {args.command}: {one_line(error)}")
-        return 2
+        return exit_code(error)
     except MemoryError as error:
         notice(f"safeexplorer {args.command}: more memory than there is: {one_line(error)}")
-        return 2
+        return exit_code(error)
 
 
 if __name__ == "__main__":

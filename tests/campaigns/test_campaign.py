@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 from collections import deque
 from dataclasses import dataclass, field, replace
 from pathlib import Path
@@ -10,10 +11,12 @@ import pytest
 
 from safeexplorer.campaigns import Campaign, make_engine, make_jobs
 from safeexplorer.campaigns.campaign import ATTEMPTS, Outcome
-from safeexplorer.campaigns.local import LocalEngine
+from safeexplorer.campaigns.local import Attempt, LocalEngine
 from safeexplorer.campaigns.overview import Overview
+from safeexplorer.cli import main
 from safeexplorer.files.locks import exclusive, is_held
 from safeexplorer.files.tables import last_row
+from safeexplorer.files.trouble import MISTAKE, TROUBLE
 from safeexplorer.files.writing import write_json
 from safeexplorer.runs.results import load_results
 from safeexplorer.runs.settings import Settings
@@ -31,6 +34,7 @@ class Script:
     most: int = 0
     running: set = field(default_factory=set)
     starts: list = field(default_factory=list)
+    killed: list = field(default_factory=list)
 
     def start(self, spec, folder):
         self.starts.append(spec.settings.seed)
@@ -46,6 +50,9 @@ class Script:
 
     def stop(self, handle):
         pass
+
+    def kill(self, handle):
+        self.killed.append(handle[0])
 
     def close(self):
         pass
@@ -171,3 +178,48 @@ def test_the_overview_reads_the_newest_whole_line(tmp_path):
     path.write_text("update,steps,return_trailing\n1,10,\n2,20,5.5\n3,3")
     assert last_row(path) == {"update": 2.0, "steps": 20.0, "return_trailing": 5.5}
     assert Overview.counts(make_jobs(SPECS, tmp_path)) == "3 runs: 3 waiting"
+
+
+class Hanging(Script):
+    """Its first attempt hangs until it is killed."""
+
+    def outcome(self, handle):
+        if handle[1] == "hangs" and handle[0] not in self.killed:
+            return None
+        return super().outcome((handle[0], KILLED if handle[1] == "hangs" else handle[1]))
+
+
+def test_an_attempt_that_makes_no_progress_is_killed_and_tried_again(tmp_path):
+    engine = Hanging({1: deque([(nothing, "hangs"), DONE])})
+    jobs = make_jobs(SPECS[:1], tmp_path)
+    Campaign(jobs, engine, patience=0.2).run()
+    assert (jobs[0].state, jobs[0].attempts, engine.killed) == ("finished", 2, [SPECS[0].key])
+    assert jobs[0].error == "no progress in 0.2 s, killed"
+
+
+class Ended:
+    """A process that is over."""
+
+    def __init__(self, code: int):
+        self.code = code
+
+    def poll(self) -> int:
+        return self.code
+
+
+@pytest.mark.parametrize("code", [-9, -15, -35, -64, TROUBLE])
+def test_a_worker_killed_by_any_signal_or_by_a_full_disk_is_only_a_lost_attempt(tmp_path, code):
+    log = tmp_path / "log.txt"
+    log.write_bytes(b"No space left on device")
+    outcome = LocalEngine(1).outcome(Attempt(Ended(code), log, 0))
+    assert outcome.error and not outcome.final
+
+
+def test_a_full_disk_may_pass_and_a_mistake_does_not(tmp_path, monkeypatch, capsys):
+    def full(*_, **__):
+        raise OSError(errno.ENOSPC, "No space left on device", "metrics.csv")
+
+    monkeypatch.setattr("safeexplorer.commands.train.train", full)
+    assert main(["train", "half_cheetah", "--out", str(tmp_path / "run")]) == TROUBLE
+    assert main(["train", "spot", "--out", str(tmp_path / "run")]) == MISTAKE
+    assert "No space left on device" in capsys.readouterr().err

@@ -22,6 +22,10 @@ from safeexplorer.runs.summary import is_finished
 WAITING, RUNNING, ELSEWHERE, FINISHED, FAILED = "waiting", "running", "elsewhere", "finished", "failed"
 ATTEMPTS = 3  # in a row without a new checkpoint
 POLL_SECONDS = 0.05
+PATIENCE_SECONDS = (
+    1800.0  # without a new row of metrics or a checkpoint: an update takes seconds, at most minutes
+)
+STOP_SECONDS = 300.0  # to finish the update in hand and save
 ELSEWHERE_SECONDS = 1.0  # between two looks at a run that another process holds
 Handle = TypeVar("Handle")
 
@@ -48,6 +52,10 @@ class Engine(Protocol[Handle]):
         """Ask it to save and end."""
         ...
 
+    def kill(self, handle: Handle) -> None:
+        """End it at once."""
+        ...
+
     def close(self) -> None: ...
 
 
@@ -65,6 +73,8 @@ class Job:
     handle: Any = field(default=None, repr=False)
     began: float = 0.0
     checkpoint: int = 0
+    pulse: tuple[int, int] = (0, 0)  # of the attempt, when it was seen last to have changed
+    beat: float = 0.0  # when that was
 
     @property
     def over(self) -> bool:
@@ -84,9 +94,13 @@ class Campaign(Generic[Handle]):
     """Starts, watches and restarts the jobs on one engine."""
 
     def __init__(
-        self, jobs: list[Job], engine: Engine[Handle], watch: Callable[[list[Job]], None] = lambda jobs: None
+        self,
+        jobs: list[Job],
+        engine: Engine[Handle],
+        watch: Callable[[list[Job]], None] = lambda jobs: None,
+        patience: float = PATIENCE_SECONDS,
     ):
-        self.jobs, self.engine, self.watch = jobs, engine, watch
+        self.jobs, self.engine, self.watch, self.patience = jobs, engine, watch, patience
 
     def run(self) -> None:
         """Until every job is over. SIGINT or SIGTERM lets the runs save, then raises `Stopped`."""
@@ -96,6 +110,7 @@ class Campaign(Generic[Handle]):
                     if asked_to_stop.is_set():
                         raise Stopped("stopped; every run is saved, the same command continues")
                     self.settle()
+                    self.feel_pulses()
                     self.fill()
                     self.watch(self.jobs)
                     asked_to_stop.wait(POLL_SECONDS)
@@ -112,6 +127,24 @@ class Campaign(Generic[Handle]):
                 job.seconds += time.perf_counter() - job.began
                 job.handle = None
                 self.judge(job, outcome)
+
+    def feel_pulses(self) -> None:
+        """Kill attempts that stopped making progress; they are tried again from their checkpoints.
+
+        Not where the engine has a queue of its own: there a run may only be waiting.
+        """
+        now = time.perf_counter()
+        for job in self.running() if self.engine.slots is not None else []:
+            pulse = pulse_of(job.folder)
+            if pulse != job.pulse:
+                job.pulse, job.beat = pulse, now
+            elif now - job.beat > self.patience:
+                self.engine.kill(job.handle)
+                while self.engine.outcome(job.handle) is None:
+                    time.sleep(POLL_SECONDS)
+                job.seconds += now - job.began
+                job.handle = None
+                self.judge(job, Outcome(f"no progress in {self.patience:g} s, killed"))
 
     def judge(self, job: Job, outcome: Outcome) -> None:
         """Finished, failed for good, to be tried again, or in somebody else's hands."""
@@ -151,6 +184,7 @@ class Campaign(Generic[Handle]):
         job.checkpoint = max(job.checkpoint, last_checkpoint(job.folder))
         job.attempts += 1
         job.began = time.perf_counter()
+        job.pulse, job.beat = pulse_of(job.folder), job.began
         job.handle = self.engine.start(job.spec, job.folder)
         job.state = RUNNING
 
@@ -161,10 +195,20 @@ class Campaign(Generic[Handle]):
         """Let what still runs save and end."""
         for job in self.running():
             self.engine.stop(job.handle)
-        while any(self.engine.outcome(job.handle) is None for job in self.running()):
+        end = time.perf_counter() + STOP_SECONDS
+        while left := [job for job in self.running() if self.engine.outcome(job.handle) is None]:
             time.sleep(POLL_SECONDS)
+            if time.perf_counter() > end:
+                for job in left:
+                    self.engine.kill(job.handle)
         for job in self.running():
             job.state = FINISHED if is_finished(job.folder) else WAITING
+
+
+def pulse_of(folder: Path) -> tuple[int, int]:
+    """What grows with every update, and with every checkpoint."""
+    metrics = folder / "metrics.csv"
+    return metrics.stat().st_size if metrics.is_file() else 0, last_checkpoint(folder)
 
 
 def last_checkpoint(folder: Path) -> int:

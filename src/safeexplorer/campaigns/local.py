@@ -9,11 +9,11 @@ from pathlib import Path
 from typing import NamedTuple
 
 from safeexplorer.campaigns.campaign import Outcome
+from safeexplorer.files.trouble import MISTAKE
 from safeexplorer.files.writing import no_link
 from safeexplorer.runs.specs import RunSpec, command_words
 
 IN_USE = "is in use by process"
-MISTAKE = 2  # the exit code of `safeexplorer` for what trying again will not mend
 
 
 class Attempt(NamedTuple):
@@ -55,12 +55,15 @@ class LocalEngine:
         if code == 0:
             return Outcome()
         if code < 0:
-            return Outcome(f"killed by signal {-code} ({signal.Signals(-code).name})")
+            return Outcome(f"killed by signal {-code} ({signal.strsignal(-code) or 'without a name'})")
         words = last_line(attempt.log, attempt.offset) or f"exit code {code}"
         return Outcome(words, code == MISTAKE and IN_USE not in words)
 
     def stop(self, attempt: Attempt) -> None:
         attempt.process.terminate()
+
+    def kill(self, attempt: Attempt) -> None:
+        attempt.process.kill()
 
     def close(self) -> None:
         """Nothing outlives the processes."""

@@ -16,10 +16,11 @@ from rich.console import Console
 from rich.table import Table
 
 from safeexplorer.campaigns.campaign import Campaign, make_jobs
-from safeexplorer.campaigns.local import MISTAKE, Attempt, LocalEngine
+from safeexplorer.campaigns.local import Attempt, LocalEngine
 from safeexplorer.campaigns.overview import Overview
 from safeexplorer.files.interruption import Stopped
 from safeexplorer.files.threads import use_one_thread
+from safeexplorer.files.trouble import exit_code
 from safeexplorer.files.writing import no_link
 from safeexplorer.runs.results import Result, load_results
 from safeexplorer.runs.specs import RunSpec
@@ -109,7 +110,7 @@ def attempt(make: Make, method: str, seed: int, steps: int, folder: Path, log: P
         sys.exit(130)
     except (ValueError, OSError, FloatingPointError) as error:
         print(error, file=sys.stderr)
-        sys.exit(MISTAKE)
+        sys.exit(exit_code(error))
 
 
 def comparison(results: Sequence[Result], methods: Sequence[str]) -> Table:

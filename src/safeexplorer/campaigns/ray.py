@@ -51,6 +51,9 @@ class RayEngine:
     def stop(self, reference: Any) -> None:
         self.ray.cancel(reference)  # an interrupt in the task: it saves and ends
 
+    def kill(self, reference: Any) -> None:
+        self.ray.cancel(reference, force=True)
+
     def close(self) -> None:
         if self.owned:
             self.ray.shutdown()
@@ -60,6 +63,7 @@ def attempt(values: dict[str, Any], folder: str) -> tuple[str | None, bool]:
     """In a worker process: continue the run, wait for its lock if a dying process still holds it."""
     from safeexplorer.files.interruption import Stopped
     from safeexplorer.files.locks import RunInUse
+    from safeexplorer.files.trouble import MISTAKE, exit_code
     from safeexplorer.runs.settings import from_dict
     from safeexplorer.runs.training import train
 
@@ -76,4 +80,4 @@ def attempt(values: dict[str, Any], folder: str) -> tuple[str | None, bool]:
         except Stopped as stopped:
             return str(stopped), False
         except (ValueError, OSError, FloatingPointError) as error:
-            return str(error), True
+            return str(error), exit_code(error) == MISTAKE
