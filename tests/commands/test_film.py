@@ -34,7 +34,7 @@ def test_the_policy_with_its_recovery_tints_recovery_steps_and_draws_the_gauge(r
     assert "recovery on" in capsys.readouterr().out
     gauge = frames[:, -20:, 10:-10].reshape(-1, frames.shape[-1])[:, :3].astype(int)
     near = [np.abs(gauge - colour).sum(1).min() for colour in (INSIDE, OUTSIDE)]
-    assert min(near) < 40  # one of the gauge's two colours is there
+    assert min(near) < 80  # one of its two colours is there, as near as a GIF has it
 
 
 def test_a_sampled_recovery_is_sampled_in_the_film_too(tmp_path, monkeypatch):

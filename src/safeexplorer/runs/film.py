@@ -42,7 +42,8 @@ def play(
     """The policy with the region as it is at that point of training, or alone."""
     settings, params = policy.settings, policy.params
     env, mixed = robots.make(settings.robot, 1), MixedPolicy(NoIntervention(), None)
-    if settings.method_row().intervenes and helped:
+    intervenes = settings.method_row().intervenes
+    if intervenes and helped:
         mixed = policy.mixed
     rng, rate, steps, falls = np.random.default_rng(seed), env.metadata["render_fps"], [], 0
     observation, info = env.reset(seed=seed)
@@ -57,7 +58,7 @@ def play(
         if terminated[0]:
             falls += 1
             steps += rest_on(steps[-1]._replace(falls=falls), rate)
-    return Film(steps, rate, f"{caption(settings)}, recovery {'on' if helped else 'off'}")
+    return Film(steps, rate, caption(settings) + ", recovery off" * (intervenes and not helped))
 
 
 def read_fall(folder: Path, number: int) -> Film:
