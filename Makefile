@@ -4,8 +4,9 @@ ORACLES := .venv-oracles
 PLUGIN := .venv-plugin
 MJLAB := .venv-mjlab
 RAY := .venv-ray
+DOCS := .venv-docs
 
-.PHONY: test test-ray quickstart test-plugin test-mjlab oracles format clean
+.PHONY: test test-ray docs quickstart test-plugin test-mjlab oracles format clean
 
 test: $(VENV)/installed
 	$(VENV)/bin/ruff check .
@@ -15,6 +16,10 @@ test: $(VENV)/installed
 # A real cluster of two nodes on this machine, in an environment of its own.
 test-ray: $(RAY)/installed
 	$(RAY)/bin/pytest -n0 tests/campaigns/test_ray.py
+
+# The site, in build/site; a warning is an error.
+docs: $(DOCS)/installed
+	NO_MKDOCS_2_WARNING=1 $(DOCS)/bin/mkdocs build --quiet --strict
 
 quickstart: $(VENV)/installed
 	$(VENV)/bin/safeexplorer quickstart
@@ -38,7 +43,7 @@ format: $(VENV)/installed
 	$(VENV)/bin/ruff format .
 
 clean:
-	rm -rf $(VENV) $(ORACLES) $(PLUGIN) $(MJLAB) $(RAY) build dist .pytest_cache .ruff_cache
+	rm -rf $(VENV) $(ORACLES) $(PLUGIN) $(MJLAB) $(RAY) $(DOCS) build dist .pytest_cache .ruff_cache
 
 $(VENV)/installed: pyproject.toml
 	test -x $(VENV)/bin/python || $(PYTHON) -m venv $(VENV)
@@ -48,6 +53,12 @@ $(VENV)/installed: pyproject.toml
 $(RAY)/installed: pyproject.toml
 	test -x $(RAY)/bin/python || $(PYTHON) -m venv $(RAY)
 	$(RAY)/bin/pip install --quiet -e .[test,ray]
+	touch $@
+
+# The site is made from text and sources alone: nothing of the package is imported.
+$(DOCS)/installed: pyproject.toml
+	test -x $(DOCS)/bin/python || $(PYTHON) -m venv $(DOCS)
+	$(DOCS)/bin/pip install --quiet "mkdocs-material>=9.6" "mkdocstrings[python]>=0.30" "ruff>=0.12"
 	touch $@
 
 # torch is pinned and goes first: any other build pulls gigabytes of accelerator libraries. OmniSafe comes without the
