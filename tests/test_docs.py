@@ -104,6 +104,11 @@ def test_every_file_that_a_page_names_exists(page):
     assert [name for name in named if not (ROOT / name).exists()] == []
 
 
+def test_the_first_thing_in_the_readme_is_a_film_that_loads_quickly():
+    film = re.search(r"!\[[^]]+\]\(([^)]+)\)", (ROOT / "README.md").read_text())[1]
+    assert film.endswith(".gif") and 100_000 < (ROOT / film).stat().st_size <= 3_000_000
+
+
 def test_a_transition_is_followed_in_at_most_fifteen_hops_each_a_function_that_exists():
     hops = re.findall(
         r"^\| \d+ \| `([\w/]+\.py): (\w+)`", (ROOT / "docs" / "architecture.md").read_text(), re.M
