@@ -6,7 +6,7 @@ MJLAB := .venv-mjlab
 RAY := .venv-ray
 DOCS := .venv-docs
 
-.PHONY: test test-ray docs quickstart test-plugin test-mjlab oracles format clean
+.PHONY: test test-ray docs quickstart test-plugin test-mjlab mutants oracles format clean
 
 test: $(VENV)/installed
 	$(VENV)/bin/ruff check .
@@ -32,6 +32,10 @@ test-plugin: $(PLUGIN)/installed
 # mjlab's own runner with the plugin; compiles kernels for a minute or two the first time.
 test-mjlab: $(MJLAB)/installed
 	cd plugins/rsl_rl && CUDA_VISIBLE_DEVICES= ../../$(MJLAB)/bin/pytest -q tests_mjlab
+
+# Sixty mutations of the code that trains: how many does `safeexplorer verify` catch?
+mutants: $(VENV)/installed
+	$(VENV)/bin/python tests/theory/mutants.py
 
 # Other people's code as a judge of ours, in an environment of its own.
 oracles: $(ORACLES)/installed
