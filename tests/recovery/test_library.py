@@ -211,7 +211,7 @@ def test_names_belong_to_the_robot_of_the_interface():
 @pytest.mark.parametrize("thing", [None, 3, object()])
 def test_what_cannot_act_is_refused(thing):
     with pytest.raises(
-        RecoveryError, match=r"recovery is .*; allowed: a name, an .npz or .onnx file, a callable"
+        RecoveryError, match=r"recovery is .*; allowed: a name, an \.npz, \.onnx or \.pt file, a callable"
     ):
         as_recovery(thing, CART)
 
