@@ -17,6 +17,8 @@ from toys import Choice, Drift, choose_back
 from safeexplorer import SafeExplorer
 from safeexplorer.adapters.inspection import name_of
 from safeexplorer.cli import main
+from safeexplorer.paper.curves import steps_unit
+from safeexplorer.report.groups import own_grids
 from safeexplorer.runs.results import load_results
 
 
@@ -73,6 +75,11 @@ def test_render_own_has_a_row_per_method_and_a_figure_per_environment(runs, tmp_
         ("Choice", "SafeExplorer"): 1,
     }
     assert {path.name for path in tmp_path.glob("*.png")} == {"own-Drift.png", "own-Choice.png"}
+
+
+def test_short_runs_are_drawn_over_thousands_of_steps(runs):
+    (grid,) = own_grids(load_results([runs / "ppo-1"]))
+    assert steps_unit(grid) == (1e3, "thousands")
 
 
 @pytest.mark.parametrize("name", ["safeexplorer-1", "choice"])

@@ -19,16 +19,23 @@ STEPS = "environment steps (millions)"
 
 def curve_panel(axis: Axes, grid: Grid, robot: str, column: str) -> None:
     """Mean over seeds and the envelope from the smallest to the largest."""
+    unit, name = steps_unit(grid)
     for label, colour in arm_colours(grid.artefact.arms).items():
         found = envelope(*on_grid(grid.groups[label, robot].finished, column))
         if found is None:
             continue
-        steps, ours = found.steps / 1e6, label == "SafeExplorer"
+        steps, ours = found.steps / unit, label == "SafeExplorer"
         style = {"color": colour, "linewidth": 1.8 if ours else 1.1, "zorder": 3 + ours}
         axis.plot(steps, found.mean, label=label, **style)
         axis.fill_between(steps, found.low, found.high, color=colour, alpha=0.13, linewidth=0)
-    axis.set_xlabel(STEPS)
+    axis.set_xlabel(f"environment steps ({name})")
     axis.grid(color="#e5e7eb", linewidth=0.6)
+
+
+def steps_unit(grid: Grid) -> tuple[float, str]:
+    """Of a step axis: millions, or thousands where no run is longer than 100,000 steps."""
+    longest = max((spec.settings.steps for group in grid.groups.values() for spec in group.specs), default=0)
+    return (1e6, "millions") if longest > 100_000 else (1e3, "thousands")
 
 
 def draw_curves(grid: Grid) -> Figure:
