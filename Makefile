@@ -49,9 +49,10 @@ format: $(VENV)/installed
 clean:
 	rm -rf $(VENV) $(ORACLES) $(PLUGIN) $(MJLAB) $(RAY) $(DOCS) build dist .pytest_cache .ruff_cache
 
-$(VENV)/installed: pyproject.toml
+# The tested set, version by version.
+$(VENV)/installed: pyproject.toml requirements.lock
 	test -x $(VENV)/bin/python || $(PYTHON) -m venv $(VENV)
-	$(VENV)/bin/pip install --quiet -e .[test]
+	$(VENV)/bin/pip install --quiet -c requirements.lock -e .[test]
 	touch $@
 
 $(RAY)/installed: pyproject.toml
