@@ -36,7 +36,7 @@ def test_bash_completes_commands_options_and_their_values(capsys):
     assert completed(script, "train", "half") == ["half_cheetah"]
     assert completed(script, "train", "ant", "--sched") == ["--schedule"]
     assert completed(script, "train", "ant", "--schedule", "l") == ["linear", "log"]
-    assert completed(script, "train", "ant", "--method", "safeexp") == ["safeexplorer"]
+    assert completed(script, "train", "ant", "--method", "recov") == ["recovery_rl"]
     assert completed(script, "recovery", "gr") == ["grade"]
     main(["completion", "zsh"])
     assert capsys.readouterr().out.endswith(script)
