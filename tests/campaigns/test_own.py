@@ -3,26 +3,12 @@
 from __future__ import annotations
 
 import pytest
-from small_agents import agent
+from own_factories import make, make_broken, make_deaf
 
-from safeexplorer import SafeExplorer
 from safeexplorer.campaigns.campaign import FAILED, Campaign, make_jobs
 from safeexplorer.campaigns.own import OwnEngine, compare, comparison, spec_of
 
 STEPS = 256  # four updates
-
-
-def make(method: str, seed: int) -> SafeExplorer:
-    return agent(method=method, seed=seed)
-
-
-def make_broken(method: str, seed: int) -> SafeExplorer:
-    """A recovery of the wrong shape, which is noticed when it acts."""
-    return agent(method=method, seed=seed, recovery=lambda observation: observation)
-
-
-def make_deaf(method: str, seed: int) -> SafeExplorer:
-    return agent(method=method, seed=7)
 
 
 def test_methods_times_seeds_are_trained_and_the_same_call_goes_on(tmp_path, capsys):
