@@ -34,11 +34,7 @@ def test_the_class_and_the_command_give_bit_identical_parameters(tmp_path):
 
 @pytest.mark.parametrize(
     "intervention",
-    [
-        JumpStart(linear(5, -5)),
-        StateShield(lambda observation: np.abs(observation[:, 0]) > 0.4),
-        REGION,
-    ],
+    [JumpStart(linear(5, -5)), StateShield(lambda observation: np.abs(observation[:, 0]) > 0.4), REGION],
 )
 def test_each_intervention_lets_the_recovery_act_on_its_steps_alone(intervention, tmp_path):
     agent(region=None, intervention=intervention).learn(256, folder=tmp_path)

@@ -7,11 +7,7 @@ import pytest
 from recordings import drawn, three_episodes
 
 from safeexplorer.audit import audit
-from safeexplorer.audit.gradients import (
-    Fit,
-    angle,
-    measure_importance,
-)
+from safeexplorer.audit.gradients import Fit, angle, measure_importance
 
 
 def test_angles_in_closed_form():

@@ -6,12 +6,7 @@ import pytest
 
 from safeexplorer.audit.determinism import Determinism
 from safeexplorer.audit.findings import Audit
-from safeexplorer.audit.gradients import (
-    Comparison,
-    Fit,
-    Gradients,
-    Importance,
-)
+from safeexplorer.audit.gradients import Comparison, Fit, Gradients, Importance
 from safeexplorer.audit.measures import Falls, Region, SegmentFacts, Shares
 from safeexplorer.audit.suggestions import RULES, suggest
 

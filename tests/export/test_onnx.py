@@ -280,12 +280,7 @@ def test_a_policy_that_normalises_its_observations_is_exported_with_them(tmp_pat
     np.testing.assert_allclose(run(path, observation=observation)["action"], expected, atol=1e-5)
 
 
-@pytest.mark.parametrize(
-    ("words", "message"),
-    [
-        (["--out", "p.pt"], "--out must end in .onnx, got 'p.pt'"),
-    ],
-)
+@pytest.mark.parametrize(("words", "message"), [(["--out", "p.pt"], "--out must end in .onnx, got 'p.pt'")])
 def test_mistakes_are_explained(folder, words, message, capsys):
     assert main(["export", str(folder), *words]) == 2
     assert message in capsys.readouterr().err

@@ -34,8 +34,7 @@ def test_masked_rows_may_hold_anything(fill):
     params, batch = make_batch(MASKED)
     everything = ("observation", "action", "value_target", "gate", *IGNORED_OUTSIDE)
     assert_bitwise(
-        gradients(params, batch, HYPER),
-        gradients(params, filled(batch, RECOVERING, everything, fill), HYPER),
+        gradients(params, batch, HYPER), gradients(params, filled(batch, RECOVERING, everything, fill), HYPER)
     )
 
 

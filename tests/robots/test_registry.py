@@ -77,8 +77,7 @@ def test_an_unknown_robot_is_answered_with_the_known_ones_and_the_way_to_add_one
 
 
 @pytest.mark.parametrize(
-    ("text", "message"),
-    [(None, "allowed: a Python file"), ("x = 1", "registers no robot")],
+    ("text", "message"), [(None, "allowed: a Python file"), ("x = 1", "registers no robot")]
 )
 def test_a_robot_file_that_is_none_is_refused(text, message, tmp_path, capsys):
     path = tmp_path / "mine.py"

@@ -14,11 +14,7 @@ from safeexplorer.acting.interventions import JumpStart, SafeRegion, StateShield
 from safeexplorer.acting.schedules import constant
 from safeexplorer.theory import first_exit, gap, gradient, recovery_value, update
 from safeexplorer.theory.check import Check
-from safeexplorer.theory.enumeration import (
-    enumerate_trajectories,
-    finite_horizon_return,
-    masked,
-)
+from safeexplorer.theory.enumeration import enumerate_trajectories, finite_horizon_return, masked
 from safeexplorer.theory.mdp import (
     leaning_robot,
     random_mdp,

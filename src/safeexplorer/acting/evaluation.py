@@ -23,12 +23,7 @@ class Evaluation(NamedTuple):
 
 
 def evaluate(
-    params: Params,
-    env: VectorEnv,
-    mixed: MixedPolicy,
-    progress: float,
-    seed: int,
-    deterministic: bool,
+    params: Params, env: VectorEnv, mixed: MixedPolicy, progress: float, seed: int, deterministic: bool
 ) -> Evaluation:
     """One episode of every robot in `env`; a `mixed` without a recovery is the main policy alone.
 

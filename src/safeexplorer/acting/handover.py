@@ -84,10 +84,7 @@ class Handover:
     # -- told after every rollout --------------------------------------------------------------------------
 
     def observe(
-        self,
-        rollout: Rollout,
-        squared_errors: np.ndarray | None = None,
-        log_std: np.ndarray | None = None,
+        self, rollout: Rollout, squared_errors: np.ndarray | None = None, log_std: np.ndarray | None = None
     ) -> bool:
         """Learn from a rollout: with the copy's errors on it, squared, from before it was trained on it, and with the
         spread that it was collected with. True if the policy takes over now."""

@@ -37,13 +37,7 @@ class SafeExplorerEnv(CMDP):
     need_time_limit_wrapper = False
     _support_envs: ClassVar[list[str]] = list(IDS)
 
-    def __init__(
-        self,
-        env_id: str,
-        num_envs: int = 1,
-        device: str | torch.device = "cpu",
-        **settings: Any,
-    ):
+    def __init__(self, env_id: str, num_envs: int = 1, device: str | torch.device = "cpu", **settings: Any):
         super().__init__(env_id)
         name, cost = IDS[env_id]
         self._simulation = robots.make(name, num_envs, **settings)

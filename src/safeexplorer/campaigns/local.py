@@ -40,11 +40,7 @@ class LocalEngine:
         with open(log, "ab", opener=no_link) as file:
             offset = file.tell()
             process = subprocess.Popen(
-                command,
-                stdin=subprocess.DEVNULL,
-                stdout=file,
-                stderr=file,
-                start_new_session=True,
+                command, stdin=subprocess.DEVNULL, stdout=file, stderr=file, start_new_session=True
             )
         return Attempt(process, log, offset)
 

@@ -37,9 +37,7 @@ def importance_diagnostics(params: Params, batch: Batch) -> dict[str, Any]:
     return {
         ESS_SHARE: share,
         VARIANCE_RATIO: jnp.where(
-            recovery.any() & (masked > 0),
-            jnp.log10(sampled / masked) + 2.0 * shift / jnp.log(10.0),
-            jnp.nan,
+            recovery.any() & (masked > 0), jnp.log10(sampled / masked) + 2.0 * shift / jnp.log(10.0), jnp.nan
         ),
     }
 

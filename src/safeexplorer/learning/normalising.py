@@ -58,10 +58,7 @@ class Normaliser:
 
 def normaliser(moments: Moments) -> Params:
     """Mean and deviation as the policy carries them."""
-    return {
-        "mean": moments.mean.astype(np.float32),
-        "deviation": deviation(moments).astype(np.float32),
-    }
+    return {"mean": moments.mean.astype(np.float32), "deviation": deviation(moments).astype(np.float32)}
 
 
 def carried_over(layers: Layers, before: Params, after: Params) -> Layers:

@@ -33,8 +33,7 @@ class LearnerState(NamedTuple):
 def optimizer(hyper: Hyperparameters) -> optax.GradientTransformation:
     """Global-norm clip, then Adam; the (annealed) learning rate multiplies the result."""
     return optax.chain(
-        optax.clip_by_global_norm(hyper.max_gradient_norm),
-        optax.scale_by_adam(eps=hyper.adam_epsilon),
+        optax.clip_by_global_norm(hyper.max_gradient_norm), optax.scale_by_adam(eps=hyper.adam_epsilon)
     )
 
 

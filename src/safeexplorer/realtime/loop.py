@@ -234,11 +234,7 @@ class RobotLoop:
             self._ask_for_reset()
 
     def record(
-        self,
-        policy: Policy,
-        steps: int,
-        progress: float = 0.0,
-        asked_to_stop: threading.Event | None = None,
+        self, policy: Policy, steps: int, progress: float = 0.0, asked_to_stop: threading.Event | None = None
     ) -> Rows:
         """Let the policy act, under the intervention, for `steps` ticks; blocks, then the recovery holds again.
 

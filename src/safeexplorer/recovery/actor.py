@@ -14,13 +14,7 @@ from typing import Any
 
 import numpy as np
 
-from safeexplorer.acting.networks import (
-    LOG_2PI,
-    Params,
-    relu_mlp,
-    squash_correction,
-    squashed_mean_log_std,
-)
+from safeexplorer.acting.networks import LOG_2PI, Params, relu_mlp, squash_correction, squashed_mean_log_std
 from safeexplorer.files.archives import read_npz
 from safeexplorer.files.checkpoint import flatten
 from safeexplorer.files.writing import replacing

@@ -6,12 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from safeexplorer.files.checkpoint import (
-    flatten,
-    save_checkpoint,
-    under,
-    unflatten_like,
-)
+from safeexplorer.files.checkpoint import flatten, save_checkpoint, under, unflatten_like
 from safeexplorer.files.console import notice
 from safeexplorer.files.fields import difference
 from safeexplorer.files.reading import read_json

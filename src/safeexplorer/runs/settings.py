@@ -99,10 +99,7 @@ class Settings:
         0.1, "with begin_as_recovery: the largest share of training it may take", at_least=0, at_most=1
     )
     safe_share: float = setting(
-        0.99,
-        "share of exits that must be proven to end well before the region grows",
-        at_least=0,
-        at_most=1,
+        0.99, "share of exits that must be proven to end well before the region grows", at_least=0, at_most=1
     )
     hold_spread: bool | None = setting(
         None, "hold the policy's spread in a band that follows the exits; the method's own if not given"
