@@ -12,7 +12,7 @@ from safeexplorer.acting.accounting import Episode
 from safeexplorer.acting.schedules import make_schedule
 from safeexplorer.files.tables import Table
 from safeexplorer.files.writing import write_json
-from safeexplorer.paper.tables import MAIN_RESULTS, SOFT_VARIANTS
+from safeexplorer.paper.artefact import MAIN_RESULTS, SOFT_VARIANTS
 from safeexplorer.runs.record import EVALUATION_COLUMNS, METRIC_COLUMNS
 from safeexplorer.runs.settings import Settings
 from safeexplorer.runs.specs import run_spec

@@ -1,17 +1,16 @@
 """What a table or a figure of the paper is: the runs it needs, what it shows of them, and the paper's own numbers."""
 
-from __future__ import annotations
-
+import tomllib
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
+from pathlib import Path
 from typing import Any
 
 from safeexplorer.robots import ROBOTS, get_robot
 from safeexplorer.runs.settings import Settings
 from safeexplorer.runs.specs import RunSpec, run_spec
 
-HALF_CHEETAH, ANT, GO1 = "half_cheetah", "ant", "go1"
-ALL = (HALF_CHEETAH, ANT, GO1)
+ALL = ("half_cheetah", "ant", "go1")
 
 
 class Labels(dict[str, str]):
@@ -119,14 +118,42 @@ class Artefact:
         return [run_spec(protocol.settings(arm, robot, seed)) for seed in range(1, count + 1)]
 
 
-def numbers(
-    measures: tuple[str, ...], robots: tuple[str, ...], rows: Mapping[str, tuple[Number, ...]]
-) -> dict[tuple[str, str, str], Number]:
-    """The paper's numbers from rows as it prints them: for each robot, each measure."""
-    columns = [(robot, measure) for robot in robots for measure in measures]
-    return {
-        (label, *column): value
-        for label, values in rows.items()
-        for column, value in zip(columns, values, strict=True)
-        if value is not None
-    }
+def read_arm(label: str, budget: float = 1.0, **changes: Any) -> Arm:
+    return Arm(label, changes, budget)
+
+
+def read_artefact(entry: dict[str, Any], arms: Mapping[str, Arm]) -> Artefact:
+    """An entry of `artefacts.toml`; of the paper's numbers, a row has for each robot each measure."""
+    entry = {name: tuple(value) if isinstance(value, list) else value for name, value in entry.items()}
+    entry["arms"] = tuple(arms[arm] if isinstance(arm, str) else read_arm(**arm) for arm in entry["arms"])
+    entry["claims"] = tuple(Claim(*c[:3], *map(tuple, c[3:])) for c in entry.get("claims", ()))
+    rows, artefact = entry.pop("paper", {}), Artefact(**entry)
+    cells = [(robot, measure) for robot in artefact.robots for measure in artefact.measures]
+    numbers = {(label, *cell): x for label, row in rows.items() for cell, x in zip(cells, row, strict=True)}
+    paper = {cell: (x[0], x[1] if len(x) > 1 else None) for cell, x in numbers.items() if x}
+    return replace(artefact, paper=paper)
+
+
+def read_artefacts(text: str) -> dict[str, Artefact]:
+    """By name."""
+    data = tomllib.loads(text)
+    arms = {label: read_arm(label, **changes) for label, changes in data["arms"].items()}
+    return {entry["name"]: read_artefact(entry, arms) for entry in data["artefact"]}
+
+
+ARTEFACTS = read_artefacts(Path(__file__).with_name("artefacts.toml").read_text(encoding="utf-8"))
+MAIN_RESULTS, SOFT_VARIANTS = ARTEFACTS["main-results"], ARTEFACTS["soft-variants"]
+# Campaigns over several artefacts. The component ablation is 9 methods x 3 robots x 5 seeds = 135 runs.
+GROUPS: dict[str, tuple[str, ...]] = {
+    "ablation": ("soft-variants", "ablation-pareto", "recovery-rate"),
+    "all": tuple(ARTEFACTS),
+}
+
+
+def get_artefacts(names: list[str]) -> list[Artefact]:
+    """Artefacts by name; a group stands for its members."""
+    for name in names:
+        if name not in ARTEFACTS and name not in GROUPS:
+            raise ValueError(f"no table or figure {name!r}; known: {', '.join([*ARTEFACTS, *GROUPS])}")
+    wanted = [member for name in names for member in GROUPS.get(name, (name,))]
+    return [ARTEFACTS[name] for name in dict.fromkeys(wanted)]

@@ -6,9 +6,8 @@ import numpy as np
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
-from safeexplorer.paper.artefact import ROBOT_LABELS
+from safeexplorer.paper.artefact import MAIN_RESULTS, ROBOT_LABELS, SOFT_VARIANTS
 from safeexplorer.paper.grid import Grid
-from safeexplorer.paper.tables import MAIN_RESULTS, SOFT_VARIANTS
 
 FAINT = {"color": "#9ca3af", "fontsize": 7}
 LEGEND_WIDTH = 1.5  # inches of a name

@@ -6,11 +6,12 @@ from collections.abc import Iterable
 from typing import Any
 
 from safeexplorer.learning.methods import CONSTRAINED
+from safeexplorer.paper.artefact import ARTEFACTS
 from safeexplorer.paper.measures import MEASURES
 from safeexplorer.paper.statistics import mean_and_deviation
-from safeexplorer.paper.tables import FEASIBILITY
 from safeexplorer.runs.results import Result
 
+FEASIBILITY = ARTEFACTS["cmdp-feasibility"]
 PAPER = {
     (robot, arm.method): FEASIBILITY.paper[arm.label, robot, "final_cost"]
     for arm in FEASIBILITY.arms

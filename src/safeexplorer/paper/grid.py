@@ -10,10 +10,9 @@ from functools import cached_property
 
 import numpy as np
 
-from safeexplorer.paper.artefact import ROBOT_LABELS, Arm, Artefact, Number, Protocol
+from safeexplorer.paper.artefact import MAIN_RESULTS, ROBOT_LABELS, Arm, Artefact, Number, Protocol
 from safeexplorer.paper.measures import MEASURES
 from safeexplorer.paper.statistics import Interval, interval, mean_and_deviation
-from safeexplorer.paper.tables import MAIN_RESULTS
 from safeexplorer.runs.results import FAILED, Result
 from safeexplorer.runs.specs import RunSpec
 

@@ -9,23 +9,8 @@ import numpy as np
 
 FEWEST = 3  # runs of an interval: of two it would be nine deviations long to each side, of one there is none
 # The 97.5% point of Student's t with 1, 2, 3, ... degrees of freedom; beyond, that of the last.
-STUDENT = (
-    12.706,
-    4.303,
-    3.182,
-    2.776,
-    2.571,
-    2.447,
-    2.365,
-    2.306,
-    2.262,
-    2.228,
-    2.201,
-    2.179,
-    2.160,
-    2.145,
-    2.131,
-)
+STUDENT = (12.706, 4.303, 3.182, 2.776, 2.571, 2.447, 2.365, 2.306, 2.262, 2.228, 2.201, 2.179, 2.160, 2.145,
+           2.131)  # fmt: skip
 
 
 class Interval(NamedTuple):
