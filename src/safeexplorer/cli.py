@@ -1,7 +1,5 @@
 """The command `safeexplorer`."""
 
-from __future__ import annotations
-
 import argparse
 import os
 import sys

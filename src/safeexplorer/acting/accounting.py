@@ -1,7 +1,5 @@
 """What happened in a run, counted from its rollouts: falls, exits, segments and finished episodes."""
 
-from __future__ import annotations
-
 from typing import NamedTuple
 
 import numpy as np

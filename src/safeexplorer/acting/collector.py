@@ -4,8 +4,6 @@ Nothing here depends on the method. Log-probabilities and values are left to the
 change during a rollout, so one batch afterwards gives the same numbers and the loop stays a few numpy calls.
 """
 
-from __future__ import annotations
-
 from functools import partial
 from typing import Any, Protocol
 

@@ -1,7 +1,5 @@
 """What a step costs in the constrained problem."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 
 import numpy as np

@@ -1,7 +1,5 @@
 """The policy on whole episodes: alone, which training never samples and deployment will see, or with its recovery."""
 
-from __future__ import annotations
-
 from typing import NamedTuple
 
 import numpy as np

@@ -3,8 +3,6 @@
 Only rollouts that have been collected enter, so a radius chosen from this depends on the past alone.
 """
 
-from __future__ import annotations
-
 import math
 
 import numpy as np

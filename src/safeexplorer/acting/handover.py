@@ -7,8 +7,6 @@ policy's spread back. All of it follows from past rollouts, and M stands still d
 Theorem 1 asks.
 """
 
-from __future__ import annotations
-
 import math
 from dataclasses import dataclass
 

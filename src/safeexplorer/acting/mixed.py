@@ -1,7 +1,5 @@
 """The mixed policy (equation partition-policy): the main policy acts inside M, the recovery outside it."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from typing import Any, NamedTuple, Protocol
 

@@ -1,7 +1,5 @@
 """The curriculum: progress (u - 1) / N in [0, 1) -> radius d of the safe region."""
 
-from __future__ import annotations
-
 import math
 from collections.abc import Callable
 

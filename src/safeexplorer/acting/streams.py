@@ -1,7 +1,5 @@
 """Random generators, one per robot, and their state as plain numbers."""
 
-from __future__ import annotations
-
 import numpy as np
 
 WORDS = (

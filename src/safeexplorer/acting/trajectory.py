@@ -1,7 +1,5 @@
 """The nouns of the algorithm. T steps in E environments; every array says its shape and meaning."""
 
-from __future__ import annotations
-
 from typing import Any, NamedTuple
 
 import numpy as np

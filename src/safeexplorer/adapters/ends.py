@@ -1,7 +1,5 @@
 """How an episode ended for good: by a fall, or because the task was done."""
 
-from __future__ import annotations
-
 import sys
 from collections.abc import Callable
 from typing import Any

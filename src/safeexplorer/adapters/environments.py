@@ -7,8 +7,6 @@ environment that is neither `SyncVectorEnv` nor `AsyncVectorEnv` is refused: it 
 than to step them all, and nobody acts on such a step.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable, Sequence
 from typing import Any
 

@@ -1,7 +1,5 @@
 """Episodes in hand, remembered so that a resumed run can repeat them."""
 
-from __future__ import annotations
-
 import numpy as np
 from gymnasium.spaces import flatten
 from gymnasium.vector import SyncVectorEnv

@@ -1,7 +1,5 @@
 """What can be told about an environment by looking at it, and how one is made with arguments."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Mapping, Sequence
 from functools import partial
 from typing import Any

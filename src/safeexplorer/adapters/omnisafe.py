@@ -6,8 +6,6 @@
 Nothing else in the package imports this module, and OmniSafe is not a dependency.
 """
 
-from __future__ import annotations
-
 from typing import Any, ClassVar
 
 import numpy as np

@@ -4,8 +4,6 @@ Whatever Gymnasium can flatten is flattened, in its own order. Several choices a
 become one choice among all their combinations, which says the same as long as there are not too many.
 """
 
-from __future__ import annotations
-
 from typing import Any
 
 import gymnasium

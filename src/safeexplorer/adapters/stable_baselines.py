@@ -1,7 +1,5 @@
 """Vector environments of Stable-Baselines3, which need not be installed for it."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from typing import Any
 

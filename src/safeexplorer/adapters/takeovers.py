@@ -13,8 +13,6 @@ The masked gradient is unbiased if the takeover depends on the state and not on 
 robot is does not.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from typing import Any, NamedTuple
 

@@ -1,7 +1,5 @@
 """The audit of a rollout, and of a collector that makes one."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from dataclasses import replace
 

@@ -5,8 +5,6 @@ The strongest check that can be made is made: *replay* restores logged exit stat
 *declared* takes a recorded density for what it is: the recovery draws its actions.
 """
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 

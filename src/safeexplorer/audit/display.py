@@ -1,7 +1,5 @@
 """An audit as tables."""
 
-from __future__ import annotations
-
 import io
 
 from rich.console import Console

@@ -1,7 +1,5 @@
 """All that an audit found, as plain values."""
 
-from __future__ import annotations
-
 from dataclasses import asdict, dataclass, field
 from typing import Any
 

@@ -1,7 +1,5 @@
 """What other rules would have made of the same rollout: the learner's own policy gradient under each of them."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 from functools import partial
 from typing import Any

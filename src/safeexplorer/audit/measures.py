@@ -1,7 +1,5 @@
 """What a rollout says about the recovery in it: who acted, how segments ended, who fell, where the trigger lies."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 
 import jax

@@ -1,7 +1,5 @@
 """From measurements to settings: one row per rule."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from typing import NamedTuple
 

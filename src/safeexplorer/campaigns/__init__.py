@@ -1,7 +1,5 @@
 """Where runs are executed: processes of this machine, or tasks of a Ray cluster."""
 
-from __future__ import annotations
-
 from typing import Any
 
 from safeexplorer.campaigns.campaign import FAILED, Campaign, Engine, Job, make_jobs

@@ -4,8 +4,6 @@ Everything that matters is in the run folders, so a campaign can be killed at an
 runs are left alone, unfinished ones continue from their checkpoints, one writer at a time.
 """
 
-from __future__ import annotations
-
 import time
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field

@@ -1,7 +1,5 @@
 """Runs as processes of this machine: one spawned process and one thread each."""
 
-from __future__ import annotations
-
 import signal
 import subprocess
 import sys

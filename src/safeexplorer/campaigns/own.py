@@ -1,7 +1,5 @@
 """Methods times seeds on an environment of one's own: parallel, continued by the same call, a table at the end."""
 
-from __future__ import annotations
-
 import os
 import pickle
 import sys

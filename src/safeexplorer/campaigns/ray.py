@@ -1,7 +1,5 @@
 """Runs as tasks of a Ray cluster. Every node must see the run folders under the same path."""
 
-from __future__ import annotations
-
 import os
 import time
 from pathlib import Path

@@ -1,7 +1,5 @@
 """`safeexplorer audit`."""
 
-from __future__ import annotations
-
 import argparse
 from pathlib import Path
 

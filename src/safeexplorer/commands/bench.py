@@ -1,7 +1,5 @@
 """`safeexplorer bench sim | train`: speed on this machine, beside its yardstick."""
 
-from __future__ import annotations
-
 import argparse
 from typing import Any
 

@@ -1,7 +1,5 @@
 """`safeexplorer completion SHELL`: a script that completes commands, options and their values."""
 
-from __future__ import annotations
-
 import argparse
 from collections.abc import Iterator, Sequence
 

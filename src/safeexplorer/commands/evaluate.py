@@ -1,7 +1,5 @@
 """`safeexplorer evaluate RUN`: the policy of a run without its recovery, and with it."""
 
-from __future__ import annotations
-
 import argparse
 
 from rich.table import Table

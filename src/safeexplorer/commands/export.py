@@ -1,7 +1,5 @@
 """`safeexplorer export RUN`: the policy of a run as an ONNX file."""
 
-from __future__ import annotations
-
 import argparse
 
 from safeexplorer.adapters.spaces import flat_action_space

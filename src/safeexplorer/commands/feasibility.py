@@ -1,7 +1,5 @@
 """`safeexplorer feasibility`: do the constrained methods end within the limit they were given?"""
 
-from __future__ import annotations
-
 import argparse
 from typing import Any
 

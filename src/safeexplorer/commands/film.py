@@ -1,7 +1,5 @@
 """`safeexplorer film RUN...`: trained policies on their robots, or the last seconds before a fall."""
 
-from __future__ import annotations
-
 import argparse
 
 import numpy as np

@@ -1,7 +1,5 @@
 """What commands have in common: options made from settings, and output for programs or for people."""
 
-from __future__ import annotations
-
 import argparse
 import json
 import math

@@ -1,7 +1,5 @@
 """`safeexplorer paper`, `reproduce`, `render` and `collect`."""
 
-from __future__ import annotations
-
 import argparse
 import os
 from pathlib import Path

@@ -1,7 +1,5 @@
 """`safeexplorer quickstart`: PPO and SafeExplorer side by side on HalfCheetah, in about two minutes on two cores."""
 
-from __future__ import annotations
-
 import argparse
 import json
 from pathlib import Path

@@ -1,7 +1,5 @@
 """`safeexplorer recovery train | select | grade | replay | list`."""
 
-from __future__ import annotations
-
 import argparse
 import math
 from dataclasses import Field

@@ -1,7 +1,5 @@
 """`safeexplorer robots` and `safeexplorer show`."""
 
-from __future__ import annotations
-
 import argparse
 
 from rich.table import Table

@@ -1,7 +1,5 @@
 """`safeexplorer train`, `resume` and `methods`."""
 
-from __future__ import annotations
-
 import argparse
 from collections.abc import Sequence
 from dataclasses import Field

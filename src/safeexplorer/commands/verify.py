@@ -1,7 +1,5 @@
 """`safeexplorer verify`: run every check and print what it measured."""
 
-from __future__ import annotations
-
 import argparse
 
 from rich.box import SIMPLE_HEAD

@@ -1,7 +1,5 @@
 """The policy as an ONNX graph, node by node."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import numpy as np

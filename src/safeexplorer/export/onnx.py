@@ -7,8 +7,6 @@ The action is the deterministic one: the Gaussian's mean within the action bound
 actions. The gate is not (distance <= radius), so that a NaN distance calls the recovery, as in training.
 """
 
-from __future__ import annotations
-
 import os
 from pathlib import Path
 from typing import Any

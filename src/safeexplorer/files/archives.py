@@ -1,7 +1,5 @@
 """Arrays of files that others may have written, cut or changed: what is wrong with one is a line with its name."""
 
-from __future__ import annotations
-
 import zipfile
 from collections.abc import Sequence
 from pathlib import Path

@@ -5,8 +5,6 @@ values) and `manifest.json` (SHA-256 of both). It is written under a temporary n
 a killed process leaves the old one or the new one, never half of one.
 """
 
-from __future__ import annotations
-
 import hashlib
 import json
 import os

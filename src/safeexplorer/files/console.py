@@ -1,7 +1,5 @@
 """What is said to people on stderr. A reader that has gone, or a terminal that was closed, ends no work."""
 
-from __future__ import annotations
-
 import contextlib
 import os
 import sys

@@ -1,7 +1,5 @@
 """Packages that only some features need, imported when they are asked for."""
 
-from __future__ import annotations
-
 from importlib import import_module
 from typing import Any
 

@@ -1,7 +1,5 @@
 """A setting is declared once, on its field: default, help, and what is allowed."""
 
-from __future__ import annotations
-
 import math
 from collections.abc import Sequence
 from dataclasses import Field, asdict, field, fields

@@ -1,7 +1,5 @@
 """Being asked to stop, without losing the work."""
 
-from __future__ import annotations
-
 import signal
 import threading
 from collections.abc import Iterator

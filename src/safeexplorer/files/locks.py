@@ -1,7 +1,5 @@
 """One writer per run folder."""
 
-from __future__ import annotations
-
 import contextlib
 import os
 from collections.abc import Iterator

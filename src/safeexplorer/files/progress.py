@@ -1,7 +1,5 @@
 """How far something long has come: a live bar, or a line printed now and then where there is no terminal."""
 
-from __future__ import annotations
-
 import time
 from collections.abc import Iterable
 from typing import Any, Self

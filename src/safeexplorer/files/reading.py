@@ -1,7 +1,5 @@
 """Small files as they are read: what is wrong with one is said in a line that names it."""
 
-from __future__ import annotations
-
 import json
 from pathlib import Path
 from typing import Any

@@ -1,7 +1,5 @@
 """Files that grow with a run, CSV tables above all. A checkpoint holds their length: a resumed run goes on there."""
 
-from __future__ import annotations
-
 import csv
 import hashlib
 import io

@@ -1,7 +1,5 @@
 """How many threads a process computes with."""
 
-from __future__ import annotations
-
 import os
 
 from threadpoolctl import threadpool_limits

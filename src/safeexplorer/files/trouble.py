@@ -1,7 +1,5 @@
 """Mistakes, which trying again repeats, and troubles of the machine, which may pass."""
 
-from __future__ import annotations
-
 import errno
 
 MISTAKE, TROUBLE = 2, 75  # exit codes

@@ -1,7 +1,5 @@
 """Files that are written whole: a reader, or a killed process, sees the old content or the new, never half of it."""
 
-from __future__ import annotations
-
 import errno
 import json
 import os

@@ -1,7 +1,5 @@
 """What importance sampling would have done: effective sample size and gradient variance (a sampled recovery)."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import jax

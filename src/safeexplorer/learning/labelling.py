@@ -1,7 +1,5 @@
 """From a rollout and a row of the method table to per-step numbers: the only place where methods differ."""
 
-from __future__ import annotations
-
 import math
 from typing import Any, NamedTuple
 

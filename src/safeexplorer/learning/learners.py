@@ -1,7 +1,5 @@
 """What the training loop asks of a learner, and the one of every row of the method table."""
 
-from __future__ import annotations
-
 import math
 from typing import Any, Protocol
 

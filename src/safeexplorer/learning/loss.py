@@ -6,8 +6,6 @@ L = - sum(w_pi min(rho A, clip(rho) A) + w_is sg(min(pi / mu, c)) log pi A) / su
     - c_e H
 """
 
-from __future__ import annotations
-
 from typing import Any, NamedTuple
 
 import jax

@@ -1,7 +1,5 @@
 """The table of methods: how recovery steps enter the update. Data only; each rung changes one thing."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass, replace
 from typing import Literal
 

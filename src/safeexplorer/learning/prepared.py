@@ -1,8 +1,6 @@
 """The weighted learner behind everything that prepares its rollouts: normalised observations, scaled rewards, outcomes
 that are waited for, and the hand-over from the recovery. Each part is there or not, as the method's row says."""
 
-from __future__ import annotations
-
 import math
 from dataclasses import replace
 from typing import Any

@@ -1,7 +1,5 @@
 """The analytic value under noise: the mean over several recoveries from the same triggering state."""
 
-from __future__ import annotations
-
 import numpy as np
 
 from safeexplorer.acting.collector import Collector

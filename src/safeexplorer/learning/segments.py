@@ -1,7 +1,5 @@
 """Recovery segments: where each begins, how long it is, how it ended, and the value at its end."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import jax

@@ -1,7 +1,5 @@
 """What the figures share: panels, a legend, the paper's own numbers."""
 
-from __future__ import annotations
-
 import numpy as np
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure

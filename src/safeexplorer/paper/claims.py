@@ -4,8 +4,6 @@ A claim holds if the 95% interval of the difference lies on its side, and is und
 Counts are compared as log(1 + count): falls of one method spread over orders of magnitude.
 """
 
-from __future__ import annotations
-
 import numpy as np
 
 from safeexplorer.paper.artefact import ROBOT_LABELS, Claim

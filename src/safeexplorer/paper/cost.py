@@ -1,7 +1,5 @@
 """How much work is left."""
 
-from __future__ import annotations
-
 from collections.abc import Iterable
 from typing import Any
 

@@ -1,7 +1,5 @@
 """Figures over training: returns, falls, recoveries, the objective gap, importance weights."""
 
-from __future__ import annotations
-
 import numpy as np
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure

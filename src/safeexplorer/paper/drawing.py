@@ -1,7 +1,5 @@
 """The paper's figures with matplotlib, as PDF and PNG."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from pathlib import Path
 

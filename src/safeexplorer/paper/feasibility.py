@@ -1,7 +1,5 @@
 """Do the constrained methods end within the limit they were given? Of any of their runs, at any cost and limit."""
 
-from __future__ import annotations
-
 from collections.abc import Iterable
 from typing import Any
 

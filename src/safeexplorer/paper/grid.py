@@ -1,7 +1,5 @@
 """An artefact met by the runs that exist: which are there, which run, which failed, and the cells they make."""
 
-from __future__ import annotations
-
 import hashlib
 import json
 from collections.abc import Iterable

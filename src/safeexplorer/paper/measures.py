@@ -1,7 +1,5 @@
 """What a cell shows of a run."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from dataclasses import dataclass
 

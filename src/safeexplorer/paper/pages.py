@@ -5,8 +5,6 @@
 <!-- end -->
 """
 
-from __future__ import annotations
-
 import re
 from collections.abc import Callable
 

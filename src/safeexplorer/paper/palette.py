@@ -1,7 +1,5 @@
 """One colour per method, the same in every figure and on every page. SafeExplorer is red, the ladder blue."""
 
-from __future__ import annotations
-
 from collections.abc import Iterable
 from zlib import crc32
 

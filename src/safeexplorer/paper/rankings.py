@@ -1,7 +1,5 @@
 """Figures of final numbers: methods beside each other. The paper's own are hollow diamonds."""
 
-from __future__ import annotations
-
 import numpy as np
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure

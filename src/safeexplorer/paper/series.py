@@ -1,7 +1,5 @@
 """Curves of several runs on common steps."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from typing import NamedTuple
 

@@ -1,7 +1,5 @@
 """A grid as text: for a terminal, Markdown, CSV, LaTeX and JSON. Ours stands above the paper's."""
 
-from __future__ import annotations
-
 import csv
 import io
 import json

@@ -1,7 +1,5 @@
 """Numbers over seeds. Every function takes finite values only: who calls decides what a missing run means."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from typing import NamedTuple
 

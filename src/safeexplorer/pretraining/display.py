@@ -1,7 +1,5 @@
 """Pre-training and grades as a person sees them."""
 
-from __future__ import annotations
-
 from pathlib import Path
 from typing import Any
 

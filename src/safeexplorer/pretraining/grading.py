@@ -4,8 +4,6 @@ Shares come with Wilson's 95% interval: with z = 1.96 and k successes of n,
 (k + z^2/2 +- z sqrt(k (n - k)/n + z^2/4)) / (n + z^2).
 """
 
-from __future__ import annotations
-
 import math
 from typing import Any, NamedTuple
 

@@ -1,7 +1,5 @@
 """Which snapshot of a pre-training run to keep: the best by grade, as the paper deploys a mid-run one."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any

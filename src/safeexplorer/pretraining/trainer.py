@@ -5,8 +5,6 @@ are drawn from the parameters that have seen the transitions up to step t - 2. T
 depends on its settings alone, and a resumed one ends in the same parameters as an uninterrupted one.
 """
 
-from __future__ import annotations
-
 from typing import Any
 
 import jax

@@ -4,8 +4,6 @@ The folder holds `run.json` (settings, versions), `metrics.csv`, `snapshots/<ste
 `checkpoints/` (learner, robots and replay memory). Starting a run again in its folder continues it.
 """
 
-from __future__ import annotations
-
 import json
 import time
 from collections.abc import Callable

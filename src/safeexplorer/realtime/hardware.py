@@ -1,7 +1,5 @@
 """What the loop asks of a robot, and the limits on what it is sent."""
 
-from __future__ import annotations
-
 import math
 from dataclasses import dataclass
 from typing import Any, Protocol

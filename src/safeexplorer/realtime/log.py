@@ -1,7 +1,5 @@
 """The log of a robot: JSON lines, append-only, written by a thread of its own so that no tick waits for a disk."""
 
-from __future__ import annotations
-
 import contextlib
 import json
 import os

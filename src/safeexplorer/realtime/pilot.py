@@ -3,8 +3,6 @@
 The order of authority: safe action (e-stop, fall, no good reading for long), recovery, policy.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from typing import Any, NamedTuple
 

@@ -1,7 +1,5 @@
 """Before the first command: ask everyone once, send nothing, and raise what would have been a fault."""
 
-from __future__ import annotations
-
 import time
 from collections.abc import Callable
 from typing import Any

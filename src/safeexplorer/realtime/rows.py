@@ -1,7 +1,5 @@
 """The rows that the loop records: one per tick, closed by the reading of the tick after it."""
 
-from __future__ import annotations
-
 import math
 import queue
 from collections.abc import Callable

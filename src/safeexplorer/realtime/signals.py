@@ -1,7 +1,5 @@
 """Signals that end a process at once, and would leave a robot with its last command."""
 
-from __future__ import annotations
-
 import contextlib
 import os
 import signal

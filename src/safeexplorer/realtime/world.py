@@ -1,7 +1,5 @@
 """A physical robot as the world of a run."""
 
-from __future__ import annotations
-
 from dataclasses import replace
 from typing import Any
 

@@ -4,8 +4,6 @@ A recovery file is an `.npz` with float32 arrays (`actor/<layer>/weight` and `..
 provenance as a JSON text and a SHA-256 over all of them. Nothing in it is ever unpickled.
 """
 
-from __future__ import annotations
-
 import hashlib
 import json
 import math

@@ -1,7 +1,5 @@
 """From anything that can act to a checked recovery: a name, a file, a callable, a model trained elsewhere."""
 
-from __future__ import annotations
-
 import hashlib
 import json
 import os

@@ -10,8 +10,6 @@ call. Attributes it may also have:
     get_state(), set_state(state)  a dict of arrays, for controllers with memory
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from typing import Any, NamedTuple
 

@@ -3,8 +3,6 @@
 They need no training, serve any robot that says its `Posture`, and are the yardstick of the learned ones.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 

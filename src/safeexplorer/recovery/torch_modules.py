@@ -1,7 +1,5 @@
 """Recoveries of torch, which is imported when one is met."""
 
-from __future__ import annotations
-
 import hashlib
 import os
 from importlib import import_module

@@ -1,7 +1,5 @@
 """What the page shows, as plain values: the same grid, cells and curves that tables and figures are made of."""
 
-from __future__ import annotations
-
 import base64
 from collections.abc import Sequence
 from pathlib import Path

@@ -1,7 +1,5 @@
 """Runs of any settings as a grid: those that differ in their seed alone are one group, named by what sets it apart."""
 
-from __future__ import annotations
-
 from collections.abc import Iterable, Sequence
 from dataclasses import replace
 from typing import Any

@@ -1,7 +1,5 @@
 """The page: one file with its style, its script and its data inside. It asks the network for nothing."""
 
-from __future__ import annotations
-
 import html
 import json
 import re

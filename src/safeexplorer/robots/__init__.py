@@ -1,7 +1,5 @@
 """The robots by name: the paper's three, and those that a user registers."""
 
-from __future__ import annotations
-
 import os
 import sys
 from functools import cache

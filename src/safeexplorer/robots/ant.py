@@ -1,7 +1,5 @@
 """Ant: Gymnasium's own model, with the paper's healthy range, distance, bonus and recovery starts."""
 
-from __future__ import annotations
-
 from functools import cached_property
 
 import numpy as np

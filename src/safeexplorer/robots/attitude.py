@@ -1,7 +1,5 @@
 """Orientations of E bodies: quaternions w x y z, rotation matrices row by row [E, 9], roll pitch yaw [E, 3]."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 
 import numpy as np

@@ -1,7 +1,5 @@
 """The speed of the simulation beside its yardstick, the raw mj_step loop, in the same run."""
 
-from __future__ import annotations
-
 import statistics
 import time
 

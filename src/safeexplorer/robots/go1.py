@@ -1,7 +1,5 @@
 """Unitree Go1: velocity commands, absolute joint targets, the paper's 49-dimensional observation and reward."""
 
-from __future__ import annotations
-
 from functools import cached_property
 from itertools import accumulate
 from pathlib import Path

@@ -3,8 +3,6 @@
 The height qpos[1] is measured from the nominal 0.7 m, the pitch is qpos[2] in radians, not wrapped.
 """
 
-from __future__ import annotations
-
 from functools import cached_property
 
 import numpy as np

@@ -1,7 +1,5 @@
 """Pictures of robots: headless frames and a window. The only part that needs OpenGL, found when something is drawn."""
 
-from __future__ import annotations
-
 import os
 from collections.abc import Mapping
 from typing import Any

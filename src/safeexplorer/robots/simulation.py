@@ -1,7 +1,5 @@
 """E robots of one model in one `mujoco.batch.Batch`, as a Gymnasium vector environment."""
 
-from __future__ import annotations
-
 import math
 import os
 import sys

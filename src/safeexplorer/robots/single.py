@@ -1,7 +1,5 @@
 """One robot as a plain Gymnasium environment."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import gymnasium

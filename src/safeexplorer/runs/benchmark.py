@@ -1,7 +1,5 @@
 """The speed of training beside the raw simulator and, if installed, Stable-Baselines3."""
 
-from __future__ import annotations
-
 import functools
 import resource
 import shutil

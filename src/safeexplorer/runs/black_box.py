@@ -1,7 +1,5 @@
 """The last two seconds before a fall."""
 
-from __future__ import annotations
-
 from pathlib import Path
 
 import numpy as np

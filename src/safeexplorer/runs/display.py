@@ -1,7 +1,5 @@
 """Training as a person watches it, and its end in a few lines."""
 
-from __future__ import annotations
-
 from typing import Any
 
 from rich.table import Table

@@ -1,7 +1,5 @@
 """The states in which a run left the region: a bounded sample, from which the recovery can be replayed."""
 
-from __future__ import annotations
-
 import json
 import math
 from collections.abc import Sequence

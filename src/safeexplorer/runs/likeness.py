@@ -1,7 +1,5 @@
 """Are region and recovery those that a run began with? Functions have no hash: their answers are compared."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import numpy as np

@@ -1,7 +1,5 @@
 """A policy from where it is kept: a run folder, or an `.npz` of its weights by path."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path

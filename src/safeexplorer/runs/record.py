@@ -1,7 +1,5 @@
 """The record of one run: which tables it writes, with which columns, and where each stands."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Sequence
 from contextlib import ExitStack, closing
 from pathlib import Path

@@ -1,7 +1,5 @@
 """How good a recovery is from the exits that a training run logged: its operational grade."""
 
-from __future__ import annotations
-
 from pathlib import Path
 from typing import Any
 

@@ -3,8 +3,6 @@
 It is made from a run folder at any time. Numbers of an unfinished run are kept but never enter a table.
 """
 
-from __future__ import annotations
-
 import json
 import math
 from collections.abc import Callable, Iterable, Iterator, Sequence

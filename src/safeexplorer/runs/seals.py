@@ -1,7 +1,5 @@
 """What the records of a run were when it was saved: a changed digit is noticed before it is shown or replayed."""
 
-from __future__ import annotations
-
 import hashlib
 from collections.abc import Sequence
 from pathlib import Path

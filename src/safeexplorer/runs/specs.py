@@ -1,7 +1,5 @@
 """A run is a value: the settings that shape its numbers name it, and equal runs share one folder."""
 
-from __future__ import annotations
-
 import hashlib
 import json
 import re

@@ -1,7 +1,5 @@
 """`run.json`: what a run is, and under which versions each stretch of it was computed."""
 
-from __future__ import annotations
-
 from pathlib import Path
 from typing import Any
 

@@ -1,7 +1,5 @@
 """The numbers of a run, from its records: every table, figure, page and `summary.json` has them from here."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any

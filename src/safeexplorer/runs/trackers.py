@@ -1,7 +1,5 @@
 """Other people's dashboards, fed with the rows of metrics; each is imported only when it is asked for."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any

@@ -1,7 +1,5 @@
 """Algorithm 1: collect, learn, record, save."""
 
-from __future__ import annotations
-
 import threading
 import time
 from collections import deque

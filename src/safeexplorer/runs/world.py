@@ -1,7 +1,5 @@
 """What a run is run on, beyond its numbers: the robots, the recovery and who acts when."""
 
-from __future__ import annotations
-
 import os
 import sys
 from collections.abc import Callable

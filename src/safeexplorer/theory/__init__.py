@@ -1,7 +1,5 @@
 """The paper's theory as executable checks on exact small processes (`safeexplorer verify`)."""
 
-from __future__ import annotations
-
 from safeexplorer.theory.check import Check
 from safeexplorer.theory.first_exit import first_exit_checks
 from safeexplorer.theory.gap import gap_checks

@@ -3,8 +3,6 @@
 Nothing here is imported from the learner.
 """
 
-from __future__ import annotations
-
 from typing import NamedTuple
 
 import numpy as np

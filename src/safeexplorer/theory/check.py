@@ -1,7 +1,5 @@
 """The record that every check returns: what the paper claims, what was measured, and whether it holds."""
 
-from __future__ import annotations
-
 import math
 from dataclasses import asdict, dataclass, field
 from typing import Any, Literal

@@ -4,8 +4,6 @@ A trajectory carries both what the main policy proposed and what was executed: r
 Expectations and variances are exact sums, so a bias of 1e-11 is a bias of zero and nothing is left to chance.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any

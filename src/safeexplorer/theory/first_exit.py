@@ -4,8 +4,6 @@ Until then the policy alone and the mixed policy are the same, so the step tau o
 under both, whatever the recovery does afterwards: E[gamma^tau] is measured while training.
 """
 
-from __future__ import annotations
-
 import numpy as np
 
 from safeexplorer.acting.evidence import bernstein_bound

@@ -1,7 +1,5 @@
 """How far the trained return J_mix can be from the deployed return J, on random processes."""
 
-from __future__ import annotations
-
 from dataclasses import replace
 from typing import NamedTuple
 

@@ -1,7 +1,5 @@
 """Theorem 1 and its corollaries, and the estimators side by side, by exact enumeration."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from typing import NamedTuple
 

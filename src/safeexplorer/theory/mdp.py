@@ -4,8 +4,6 @@ Conventions: S states, A actions, theta [S, A] the logits of a tabular softmax p
 absorbing and pays nothing (the paper's infinite-horizon convention with absorption at failure).
 """
 
-from __future__ import annotations
-
 from dataclasses import dataclass, replace
 
 import numpy as np

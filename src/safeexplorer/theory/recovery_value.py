@@ -4,8 +4,6 @@
 processes, with the exact V_mix as the critic, and are compared with the linear solve.
 """
 
-from __future__ import annotations
-
 from dataclasses import replace
 from functools import partial
 from itertools import product

@@ -1,7 +1,5 @@
 """The code that trains against independent arithmetic: the table of methods, labels, losses, who acts, the rollout."""
 
-from __future__ import annotations
-
 from types import SimpleNamespace
 
 import jax

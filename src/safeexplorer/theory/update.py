@@ -4,8 +4,6 @@ The left-hand sides are `labelling.label` and `loss.loss_terms` in float64; the 
 written here a second time in plain numpy, and differentiated by central differences.
 """
 
-from __future__ import annotations
-
 import jax
 import numpy as np
 

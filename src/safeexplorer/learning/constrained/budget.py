@@ -1,7 +1,5 @@
 """The cost of episodes, beside the limit."""
 
-from __future__ import annotations
-
 import numpy as np
 
 WINDOW = 50  # episodes over which the cost is averaged

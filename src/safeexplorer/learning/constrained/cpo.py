@@ -6,8 +6,6 @@ order, within the cost limit.
 with g and b the gradients of return and cost, c = J_c - d, H the Fisher matrix of the policy plus damping.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from typing import Any, NamedTuple
 

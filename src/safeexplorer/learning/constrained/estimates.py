@@ -1,7 +1,5 @@
 """From a rollout to what both optimisers learn from: advantages and value targets, of reward and of cost."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from typing import Any, NamedTuple
 

@@ -1,7 +1,5 @@
 """The constrained methods as the training loop sees them: normalise, price the cost, improve, remember."""
 
-from __future__ import annotations
-
 import functools
 from typing import Any
 

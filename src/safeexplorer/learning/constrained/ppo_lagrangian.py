@@ -1,7 +1,5 @@
 """PPO-Lagrangian: PPO on the return minus lambda times the cost, with lambda rising while the cost is too high."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from typing import Any
 
