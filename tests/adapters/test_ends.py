@@ -49,6 +49,34 @@ def test_the_notice_comes_once_and_only_if_nothing_was_said(capsys):
     assert "say fell=" not in capsys.readouterr().err
 
 
+def ends_after(rewards, last, fell=None):
+    """Steps of two robots with these rewards, then one of them terminates with the last."""
+    ends = Ends(fell)
+    for reward in rewards:
+        ends.watch(np.full(2, reward), np.array([False, False]))
+    for _ in range(2):
+        ends.watch(np.array([rewards[0], last]), np.array([False, True]))
+
+
+@pytest.mark.parametrize(
+    ("rewards", "last", "said"),
+    [
+        ([0.0] * 60, 0.9, True),  # MiniGrid
+        ([-1.0] * 60, 0.0, True),  # Acrobot
+        ([-0.1, 0.0] * 30, 100.0, True),  # MountainCarContinuous
+        ([1.0] * 60, 1.0, False),  # CartPole
+        ([-1.0, 3.0] * 30, 6.9, False),  # within 3 + (3 + 1)
+        ([-1.0, 3.0] * 30, 7.1, True),
+        ([0.0] * 40, 0.9, False),  # 80 steps are too few to tell
+    ],
+)
+def test_a_last_reward_far_above_all_before_is_taken_for_a_goal_and_said_once(rewards, last, said, capsys):
+    ends_after(rewards, last)
+    assert capsys.readouterr().err.count("far above all before") == said
+    ends_after(rewards, last, fell="crashed")
+    assert not capsys.readouterr().err
+
+
 def test_a_recovery_that_ends_at_a_goal_succeeded_and_its_last_reward_is_all_that_follows():
     column = np.array([[False], [True], [True]])
     rollout = blank_rollout(

@@ -1,21 +1,23 @@
 """How an episode ended for good: by a fall, or because the task was done."""
 
-import sys
 from collections.abc import Callable
 from typing import Any
 
 import numpy as np
 
+from safeexplorer.files.console import notice
+
 SUCCESS = ("is_success", "success")  # keys of `info` that others use
 NOT = "not "
+ENOUGH = 100  # steps, after which a reward can be called unusual
 
 
 class Ends:
     """Which terminations are falls.
 
     `fell` is a function of one robot's last (observation, info), a key of `info` such as "crashed", or a key with
-    "not " before it, such as "not is_success". None: every termination is one, and a notice says so where `info` speaks
-    of success.
+    "not " before it, such as "not is_success". None: every termination is one, and a notice says so where `info` or
+    the reward speaks of success.
     """
 
     def __init__(self, fell: Callable[[np.ndarray, dict[str, Any]], bool] | str | None):
@@ -25,6 +27,21 @@ class Ends:
                 f"or {NOT + SUCCESS[0]!r}"
             )
         self.fell, self.noticed = fell, False
+        self.steps, self.worst, self.best = 0, np.inf, -np.inf  # rewards of steps that ended nothing
+
+    def watch(self, reward: np.ndarray, terminated: np.ndarray) -> None:
+        """A last reward above the best before by the whole range of those before is that of a goal, not of a fall."""
+        if self.fell is not None or self.noticed:
+            return
+        last, others = reward[terminated], reward[~terminated]
+        if len(last) and self.steps >= ENOUGH and last.max() > 2 * self.best - self.worst:
+            self._say(
+                f"a reward of {last.max():g}, far above all before,",
+                "a function of its last (observation, info)",
+            )
+        if len(others):
+            self.steps += len(others)
+            self.worst, self.best = min(self.worst, others.min()), max(self.best, others.max())
 
     def reached(self, terminated: np.ndarray, observation: np.ndarray, info: dict[str, Any]) -> np.ndarray:
         """[E] bool: terminated, but not by a fall."""
@@ -47,13 +64,13 @@ class Ends:
 
     def _notice(self, info: dict[str, Any]) -> None:
         said = next((key for key in SUCCESS if info.get(key)), None)
-        if said is None or self.noticed:
-            return
+        if said is not None and not self.noticed:
+            self._say(f"info[{said!r}] true", repr(NOT + said))
+
+    def _say(self, sign: str, remedy: str) -> None:
         self.noticed = True
-        print(
-            f"an episode terminated with info[{said!r}] true and is counted as a fall; "
-            f"if it is a success, say fell={NOT + said!r}",
-            file=sys.stderr,
+        notice(
+            f"an episode terminated with {sign} and is counted as a fall; if it is a success, say fell={remedy}"
         )
 
 

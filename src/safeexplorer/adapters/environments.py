@@ -141,6 +141,7 @@ class Environments(VectorWrapper):
         terminated = self._one_each("terminated", terminated, bool)
         truncated = self._one_each("truncated", truncated, bool)
         ended = terminated | truncated
+        self._ends.watch(reward, terminated)
         news: dict[str, Any] = {}
         if not ended.any():
             news["distance"] = self._distance_at(observation, info)
