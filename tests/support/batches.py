@@ -5,7 +5,7 @@ from functools import partial
 import jax
 import numpy as np
 
-from safeexplorer.acting.trajectory import Batch
+from safeexplorer.acting.trajectory import Batch, by_step
 from safeexplorer.learning.hyperparameters import Hyperparameters
 from safeexplorer.learning.labelling import label, stored_action
 from safeexplorer.learning.loss import total_loss
@@ -22,7 +22,7 @@ gradients = jax.jit(jax.grad(total_loss, has_aux=True), static_argnums=2)
 def flat_label(params, rollout, method):
     appraisal = appraise(params, rollout, stored_action(rollout, method))
     batch, _ = label(rollout, appraisal, method, (HYPER.gamma, HYPER.gae_lambda))
-    return Batch(*(x.reshape(-1, *x.shape[2:]) for x in batch))
+    return by_step(batch)
 
 
 def make_params(method, seed=0):

@@ -81,3 +81,8 @@ class Batch(NamedTuple):
     imitation_norm: Any  # [B] share of the step in the normaliser of the compatibility loss
     gate: Any  # [B] w_t of the compatibility loss
     gate_centred: Any  # [B] 1 where w_t counts relative to its mean over the minibatch, else 0
+
+
+def by_step(columns: Any) -> Any:
+    """The columns [T, E, ...] of a named tuple with one row per step, [T * E, ...]."""
+    return type(columns)(*(x.reshape(-1, *x.shape[2:]) for x in columns))

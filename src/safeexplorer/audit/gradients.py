@@ -9,7 +9,7 @@ import jax.numpy as jnp
 import numpy as np
 
 from safeexplorer.acting.networks import LOG_2PI, Params, policy_mean
-from safeexplorer.acting.trajectory import Batch, Rollout
+from safeexplorer.acting.trajectory import Batch, Rollout, by_step
 from safeexplorer.learning.diagnostics import VARIANCE_RATIO, importance_diagnostics
 from safeexplorer.learning.hyperparameters import Hyperparameters
 from safeexplorer.learning.labelling import label, stored_action
@@ -60,7 +60,7 @@ def labelled_batch(params: Params, rollout: Rollout, method: Method, hyper: Hype
     """The method's numbers for every step, one row each."""
     appraisal = appraise(params, rollout, stored_action(rollout, method))
     batch, _ = label(rollout, appraisal, method, (hyper.gamma, hyper.gae_lambda))
-    return Batch(*(x.reshape(-1, *x.shape[2:]) for x in batch))
+    return by_step(batch)
 
 
 @partial(jax.jit, static_argnums=2)

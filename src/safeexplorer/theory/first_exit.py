@@ -7,7 +7,7 @@ under both, whatever the recovery does afterwards: E[gamma^tau] is measured whil
 import numpy as np
 
 from safeexplorer.acting.evidence import bernstein_bound
-from safeexplorer.theory.check import Check
+from safeexplorer.theory.check import Check, at_most
 from safeexplorer.theory.gap import (
     COUNT,
     EXACT,
@@ -58,17 +58,12 @@ def first_exit_bounds(seed: int = 6) -> list[Check]:
         abs(leaky.beta - first_exit_discount(leaky, leaky.mixed)),
         abs(abs(extreme.gap) - gap_bound(extreme, first_exit_discount(extreme, extreme.mixed))),
     )
+    share = f"|J - J_mix| / (2 r_max E[gamma^tau] / (1-gamma)), worst of {COUNT}"
     return [
-        Check(CLAIM, f"E[gamma^tau] alone - E[gamma^tau] mixed, worst of {COUNT}", alike, "<=", EXACT),
-        Check(CLAIM, f"beta / E[gamma^tau], worst of {COUNT} random processes", beta, "<=", 1.0 + EXACT),
-        Check(
-            CLAIM,
-            f"|J - J_mix| / (2 r_max E[gamma^tau] / (1-gamma)), worst of {COUNT}",
-            gap,
-            "<=",
-            1.0 + EXACT,
-        ),
-        Check(CLAIM, "both bounds less what they bound, where they are attained", attained, "<=", EXACT),
+        at_most(CLAIM, f"E[gamma^tau] alone - E[gamma^tau] mixed, worst of {COUNT}", alike, EXACT),
+        at_most(CLAIM, f"beta / E[gamma^tau], worst of {COUNT} random processes", beta, 1.0 + EXACT),
+        at_most(CLAIM, share, gap, 1.0 + EXACT),
+        at_most(CLAIM, "both bounds less what they bound, where they are attained", attained, EXACT),
     ]
 
 
@@ -81,13 +76,8 @@ def confidence(seed: int = 7) -> Check:
     """How often the bound from 200 episodes under the mixed policy holds beta: 95% of the time, or more."""
     rng, cases = np.random.default_rng(seed), random_cases(seed)[:TRIALS]
     held = [bernstein_bound(sampled_discounts(case, rng), 1.0) >= case.beta - EXACT for case in cases]
-    return Check(
-        CLAIM,
-        f"share of {TRIALS} bounds from {EPISODES} episodes that hold",
-        float(np.mean(held)),
-        ">=",
-        0.95,
-    )
+    statement = f"share of {TRIALS} bounds from {EPISODES} episodes that hold"
+    return Check(CLAIM, statement, float(np.mean(held)), ">=", 0.95)
 
 
 def first_exit_checks() -> list[Check]:

@@ -8,7 +8,7 @@ import jax.numpy as jnp
 import optax
 
 from safeexplorer.acting.networks import Layers, Params, normalised_observation
-from safeexplorer.acting.trajectory import Rollout
+from safeexplorer.acting.trajectory import Rollout, by_step
 from safeexplorer.learning.hyperparameters import ConstrainedHyperparameters
 from safeexplorer.learning.labelling import Appraisal, advantages
 from safeexplorer.learning.networks import gaussian_log_prob, mlp
@@ -57,8 +57,9 @@ def estimate(
     cost_advantage, cost_target = gae(params["cost_critic"], cost)
     advantage = (advantage - advantage.mean()) / (advantage.std() + 1e-8)
     cost_advantage = cost_advantage - cost_advantage.mean()
-    rows = Steps(observation, rollout.action, log_prob, advantage, cost_advantage, target, cost_target)
-    return Steps(*(x.reshape(-1, *x.shape[2:]) for x in rows))
+    return by_step(
+        Steps(observation, rollout.action, log_prob, advantage, cost_advantage, target, cost_target)
+    )
 
 
 def critic_loss(critic: Layers, observation: Any, target: Any) -> Any:
