@@ -7,7 +7,7 @@ from safeexplorer import robots
 from safeexplorer.audit.display import tables
 from safeexplorer.audit.recordings import OPTIONAL, REQUIRED
 from safeexplorer.audit.subjects import Trial, audit_file, audit_robot
-from safeexplorer.commands.options import SEED, add_json, add_settings, chosen, emit, named_path, option
+from safeexplorer.commands.options import SEED, add, add_json, add_settings, chosen, emit, named_path, option
 
 OWN = "as the run has it, or as training would start"
 EPILOG = f"""\
@@ -35,15 +35,13 @@ def add_audit(parser: argparse.ArgumentParser) -> None:
     parser.epilog = EPILOG
     known = f"a robot to try out ({', '.join(robots.ROBOTS)}) or a recording, .npz"
     parser.add_argument("target", metavar="ROBOT|FILE", help=known)
-    parser.add_argument(
-        "--policy",
-        type=named_path,
-        metavar="RUN|FILE",
-        help="whose gradients: a run folder, or an .npz of weights (default: the recording's own; a robot "
-        "starts with fresh ones, as training does)",
+    text = (
+        "whose gradients: a run folder, or an .npz of weights (default: the recording's own; a robot starts with fresh "
+        "ones, as training does)"
     )
+    add(parser, "--policy", text, named_path, metavar="RUN|FILE")
     add_settings(parser, Trial, lambda f: OWN if f.default is None else f.default)
-    parser.add_argument("--seed", type=SEED, default=0, help="of everything random (default: 0)")
+    add(parser, "--seed", "of everything random", SEED, 0)
     add_json(parser)
     parser.set_defaults(run=audit_command)
 

@@ -5,7 +5,7 @@ from typing import Any
 
 from rich.table import Table
 
-from safeexplorer.commands.options import add_json, between, emit, named_path
+from safeexplorer.commands.options import add, add_json, between, emit, named_path
 from safeexplorer.robots import ROBOTS, get_robot
 from safeexplorer.robots.benchmark import ROBOT_COUNT, bench_simulation
 from safeexplorer.runs import benchmark
@@ -23,9 +23,7 @@ def add_bench(parser: argparse.ArgumentParser) -> None:
 
 def add_sim(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--robot", nargs="+", default=list(ROBOTS), metavar="ROBOT", help=", ".join(ROBOTS))
-    parser.add_argument(
-        "--seconds", type=between(float, 0.01, 86400), default=5.0, help="per robot (default: 5)"
-    )
+    add(parser, "--seconds", "per robot", between(float, 0.01, 86400), 5.0)
     add_json(parser)
     parser.set_defaults(run=sim_command)
 
@@ -34,21 +32,13 @@ def add_train(parser: argparse.ArgumentParser) -> None:
     robots, methods = ", ".join(ROBOTS), ", ".join(METHODS_TIMED)
     parser.add_argument("--robot", nargs="+", metavar="ROBOT", help=f"which to time (default: {robots})")
     parser.add_argument("--method", nargs="+", metavar="METHOD", help=f"which to time (default: {methods})")
-    parser.add_argument(
-        "--updates",
-        type=between(int, 1, 10**6),
-        default=30,
-        help="length of each run in updates (default: 30)",
-    )
+    add(parser, "--updates", "length of each run in updates", between(int, 1, 10**6), 30)
     parser.add_argument("--recovery", help="recovery policy (default: the robot's shipped one)")
-    parser.add_argument(
-        "--run",
-        dest="run_folder",
-        type=named_path,
-        metavar="RUN",
-        help="instead of new runs, time the next updates of this one, on a copy: a policy that has learned leaves "
-        "the region and falls less often than a new one",
+    text = (
+        "instead of new runs, time the next updates of this one, on a copy: a policy that has learned leaves the "
+        "region and falls less often than a new one"
     )
+    add(parser, "--run", text, named_path, dest="run_folder", metavar="RUN")
     add_json(parser)
     parser.set_defaults(run=train_command)
 

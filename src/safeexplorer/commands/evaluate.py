@@ -4,7 +4,7 @@ import argparse
 
 from rich.table import Table
 
-from safeexplorer.commands.options import SEED, add_json, between, emit, named_path
+from safeexplorer.commands.options import SEED, add, add_json, add_run, between, emit
 from safeexplorer.runs.policies import evaluate_run
 from safeexplorer.runs.settings import robot_settings
 
@@ -18,14 +18,9 @@ def add_evaluate(parser: argparse.ArgumentParser) -> None:
         "episode, and beta, the share of steps on which training would have called the recovery; beside J_mix, the "
         "same policy from the same starts with its recovery, and the mean return of the last 100 training episodes."
     )
-    parser.add_argument("folder", type=named_path, metavar="RUN", help="run folder")
-    parser.add_argument(
-        "--episodes",
-        type=between(int, 1, 10**5),
-        default=20,
-        help="with noise and without each (default: 20)",
-    )
-    parser.add_argument("--seed", type=SEED, default=0, help="of the starts and of the noise (default: 0)")
+    add_run(parser)
+    add(parser, "--episodes", "with noise and without each", between(int, 1, 10**5), 20)
+    add(parser, "--seed", "of the starts and of the noise", SEED, 0)
     add_json(parser)
     parser.set_defaults(run=evaluate_command)
 

@@ -3,7 +3,7 @@
 import argparse
 
 from safeexplorer.adapters.spaces import flat_action_space
-from safeexplorer.commands.options import add_json, between, emit, named_path
+from safeexplorer.commands.options import add, add_json, add_run, between, emit, named_path
 from safeexplorer.export.onnx import LARGEST_RADIUS, export_onnx
 from safeexplorer.files.reading import read_json
 from safeexplorer.runs.policies import open_policy, run_spaces
@@ -16,17 +16,14 @@ def add_export(parser: argparse.ArgumentParser) -> None:
         "the mean within the action bounds. The file is compared with the policy before it is kept. "
         "Needs the extra: pip install safeexplorer[onnx]."
     )
-    parser.add_argument("folder", type=named_path, metavar="RUN", help="run folder")
+    add_run(parser)
     parser.add_argument("--out", type=named_path, required=True, help="file to write (.onnx)")
-    parser.add_argument(
-        "--gate",
-        action="store_true",
-        help="add the input distance [batch] and the output recovery_should_act [batch], true outside the safe region "
-        "that the run had reached",
+    text = (
+        "add the input distance [batch] and the output recovery_should_act [batch], true outside the safe region that "
+        "the run had reached"
     )
-    parser.add_argument(
-        "--radius", type=between(float, 0, LARGEST_RADIUS), metavar="R", help="a gate at this radius instead"
-    )
+    parser.add_argument("--gate", action="store_true", help=text)
+    add(parser, "--radius", "a gate at this radius instead", between(float, 0, LARGEST_RADIUS), metavar="R")
     add_json(parser)
     parser.set_defaults(run=export_command)
 

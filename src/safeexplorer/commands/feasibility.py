@@ -5,7 +5,7 @@ from typing import Any
 
 from rich.table import Table
 
-from safeexplorer.commands.options import add_json, emit, named_path
+from safeexplorer.commands.options import add, add_json, emit, named_path
 from safeexplorer.paper.feasibility import feasibility
 from safeexplorer.paper.measures import MEASURES
 from safeexplorer.paper.sheet import number_text
@@ -14,13 +14,8 @@ from safeexplorer.runs.results import load_results
 
 def add_feasibility(parser: argparse.ArgumentParser) -> None:
     """`feasibility RUN...`."""
-    parser.add_argument(
-        "runs",
-        nargs="+",
-        type=named_path,
-        metavar="RUN",
-        help="run folders or result files of constrained methods",
-    )
+    text = "run folders or result files of constrained methods"
+    add(parser, "runs", text, named_path, nargs="+", metavar="RUN")
     add_json(parser)
     parser.set_defaults(run=feasibility_command)
 

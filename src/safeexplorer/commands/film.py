@@ -5,7 +5,7 @@ import argparse
 import numpy as np
 
 from safeexplorer import robots
-from safeexplorer.commands.options import SEED, between, named_path, say
+from safeexplorer.commands.options import SEED, add, between, named_path, say
 from safeexplorer.commands.robots import picture_size
 from safeexplorer.robots.films import MOTION, Film, write_film
 from safeexplorer.runs.film import file_name, play, read_fall
@@ -16,35 +16,17 @@ IN_PYTHON = "SafeExplorer.load({folder}).predict(observation) inside gymnasium.w
 
 
 def add_film(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument(
-        "folders",
-        type=named_path,
-        nargs="+",
-        metavar="RUN",
-        help="run folder; several are shown side by side",
-    )
-    parser.add_argument(
-        "--out",
-        type=named_path,
-        help="file to write, .mp4 or .gif (default: in the run folder film.mp4, film-alone.mp4 or fall-K.mp4)",
-    )
-    parser.add_argument(
-        "--fall",
-        type=between(int, 1, 10**9),
-        metavar="K",
-        help="play the black box of the K-th recorded fall instead",
-    )
-    parser.add_argument(
-        "--recovery", choices=("on", "off"), default="on", help="off: the policy alone (default: on)"
-    )
-    parser.add_argument(
-        "--seconds", type=between(float, 0.01, 3600), default=8.0, help="simulated time (default: 8)"
-    )
-    parser.add_argument(
-        "--seed", type=SEED, default=0, help="of the start and of the policy's noise (default: 0)"
-    )
+    several = "run folder; several are shown side by side"
+    files = "file to write, .mp4 or .gif (default: in the run folder film.mp4, film-alone.mp4 or fall-K.mp4)"
+    fall = "play the black box of the K-th recorded fall instead"
+    add(parser, "folders", several, named_path, nargs="+", metavar="RUN")
+    add(parser, "--out", files, named_path)
+    add(parser, "--fall", fall, between(int, 1, 10**9), metavar="K")
+    add(parser, "--recovery", "off: the policy alone", default="on", choices=("on", "off"))
+    add(parser, "--seconds", "simulated time", between(float, 0.01, 3600), 8.0)
+    add(parser, "--seed", "of the start and of the policy's noise", SEED, 0)
     parser.add_argument("--noise", action="store_true", help="let the policy act with its exploration noise")
-    parser.add_argument("--size", default="512x384", help="WIDTHxHEIGHT in pixels (default: 512x384)")
+    add(parser, "--size", "WIDTHxHEIGHT in pixels", default="512x384")
     parser.set_defaults(run=film_command)
 
 

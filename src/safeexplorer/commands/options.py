@@ -38,7 +38,17 @@ def between(kind: type, low: float, high: float) -> Callable[[str], Any]:
 
 
 SEED = between(int, 0, 2**63 - 1)
+STEPS = between(int, 1, 10**12)
 THREADS = between(int, 1, 256)
+
+
+def add(
+    parser: argparse.ArgumentParser, name: str, help: str, kind: Any = str, default: Any = None, **how: Any
+) -> None:
+    """An argument; its help says its default."""
+    if default is not None:
+        help += f" (default: {default:g})" if isinstance(default, float) else f" (default: {default})"
+    parser.add_argument(name, help=help, type=kind, default=default, **how)
 
 
 def add_settings(
@@ -72,6 +82,11 @@ def chosen(args: argparse.Namespace, record: type) -> dict[str, Any]:
 def option(name: str) -> str:
     """A setting as it is written on the command line."""
     return f"--{name.replace('_', '-')}"
+
+
+def add_run(parser: argparse.ArgumentParser, help: str = "run folder") -> None:
+    """The folder of a run."""
+    parser.add_argument("folder", type=named_path, metavar="RUN", help=help)
 
 
 def add_json(parser: argparse.ArgumentParser) -> None:

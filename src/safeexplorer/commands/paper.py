@@ -8,7 +8,7 @@ from rich.box import SIMPLE_HEAD
 from rich.table import Table
 
 from safeexplorer.campaigns import ENGINES, Job, make_jobs, run_jobs
-from safeexplorer.commands.options import add_json, between, emit, named_path, tell
+from safeexplorer.commands.options import STEPS, add, add_json, between, emit, named_path, tell
 from safeexplorer.files.console import PlainConsole, visible
 from safeexplorer.files.extras import load
 from safeexplorer.files.writing import write_text
@@ -36,86 +36,52 @@ def add_paper(parser: argparse.ArgumentParser) -> None:
 
 def add_reproduce(parser: argparse.ArgumentParser) -> None:
     """`reproduce NAME...`."""
-    parser.add_argument("names", nargs="+", metavar="NAME", help=", ".join([*ARTEFACTS, *GROUPS]))
+    add(parser, "names", ", ".join([*ARTEFACTS, *GROUPS]), nargs="+", metavar="NAME")
     add_protocol(parser)
+    runs, ray = Path("runs"), "with the engine ray: the cluster (default: a new one on this machine)"
     parser.add_argument(
-        "--runs", type=named_path, default=Path("runs"), metavar="DIR", help="where the run folders go"
+        "--runs", type=named_path, default=runs, metavar="DIR", help="where the run folders go"
     )
-    parser.add_argument(
-        "--workers",
-        type=between(int, 1, 1024),
-        default=os.cpu_count(),
-        help="runs at a time (default: the cores)",
-    )
-    parser.add_argument(
-        "--engine", choices=ENGINES, default="local", help="who executes the runs (default: local)"
-    )
-    parser.add_argument(
-        "--ray-address", help="with the engine ray: the cluster (default: a new one on this machine)"
-    )
-    parser.set_defaults(run=reproduce_command)
+    add(parser, "--workers", "runs at a time (default: the cores)", between(int, 1, 1024))
+    add(parser, "--engine", "who executes the runs", default="local", choices=ENGINES)
+    parser.add_argument("--ray-address", help=ray)
+    parser.set_defaults(run=reproduce_command, workers=os.cpu_count())
 
 
 def add_render(parser: argparse.ArgumentParser) -> None:
     """`render NAME...`."""
     names = ", ".join([*ARTEFACTS, *GROUPS, f"or {OWN}: environments of your own"])
-    parser.add_argument("names", nargs="*", metavar="NAME", help=names)
-    parser.add_argument(
-        "--into",
-        type=named_path,
-        metavar="PAGE",
-        help="fill the blocks `<!-- render NAME ... -->` to `<!-- end -->` of a Markdown page",
-    )
+    page = "fill the blocks `<!-- render NAME ... -->` to `<!-- end -->` of a Markdown page"
+    add(parser, "names", names, nargs="*", metavar="NAME")
+    add(parser, "--into", page, named_path, metavar="PAGE")
     add_protocol(parser)
     add_sources(parser)
     parser.add_argument("--format", choices=list(FORMATS), help="print as this instead of a table for people")
-    parser.add_argument(
-        "--figures",
-        type=named_path,
-        default=Path("figures"),
-        metavar="DIR",
-        help="where figures go, as PDF and PNG (default: figures)",
-    )
+    add(parser, "--figures", "where figures go, as PDF and PNG", named_path, Path("figures"), metavar="DIR")
     parser.set_defaults(run=render_command)
 
 
 def add_collect(parser: argparse.ArgumentParser) -> None:
     """`collect RUNS...`."""
-    parser.add_argument(
-        "runs", type=named_path, nargs="+", metavar="RUNS", help="run folders, or folders of them"
-    )
-    parser.add_argument(
-        "--out", type=named_path, default=Path("results"), help="folder to write to (default: results)"
-    )
+    add(parser, "runs", "run folders, or folders of them", named_path, nargs="+", metavar="RUNS")
+    add(parser, "--out", "folder to write to", named_path, Path("results"))
     parser.add_argument("--unfinished", action="store_true", help="take runs that have not finished, too")
     parser.set_defaults(run=collect_command)
 
 
 def add_protocol(parser: argparse.ArgumentParser) -> None:
     """What of an artefact, and how long."""
-    parser.add_argument(
-        "--robot", nargs="+", choices=ALL, metavar="ROBOT", help=f"only these (default: {', '.join(ALL)})"
-    )
-    parser.add_argument(
-        "--seeds", type=between(int, 1, 1000), help="seeds 1 to N (default: the paper's 5; 1 with --smoke)"
-    )
-    parser.add_argument(
-        "--steps", type=between(int, 1, 10**12), help="environment steps of a run (default: the paper's)"
-    )
-    parser.add_argument(
-        "--recovery", default="default", help="recovery policy of every run (default: the robot's own)"
-    )
+    only, recovery = f"only these (default: {', '.join(ALL)})", "recovery policy of every run"
+    add(parser, "--robot", only, nargs="+", choices=ALL, metavar="ROBOT")
+    add(parser, "--seeds", "seeds 1 to N (default: the paper's 5; 1 with --smoke)", between(int, 1, 1000))
+    add(parser, "--steps", "environment steps of a run (default: the paper's)", STEPS)
+    parser.add_argument("--recovery", default="default", help=f"{recovery} (default: the robot's own)")
     parser.add_argument("--smoke", action="store_true", help="runs of seconds: does it work at all?")
 
 
 def add_sources(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument(
-        "--runs",
-        type=named_path,
-        nargs="+",
-        metavar="DIR",
-        help="run folders and result files (default: results and runs)",
-    )
+    text = "run folders and result files (default: results and runs)"
+    add(parser, "--runs", text, named_path, nargs="+", metavar="DIR")
 
 
 def protocol_from(args: argparse.Namespace) -> Protocol:

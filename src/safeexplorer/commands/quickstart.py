@@ -7,7 +7,7 @@ from pathlib import Path
 from rich.table import Table
 
 from safeexplorer.campaigns import Job, make_jobs, run_jobs
-from safeexplorer.commands.options import SEED, between, named_path, tell
+from safeexplorer.commands.options import SEED, STEPS, add, named_path, tell
 from safeexplorer.runs.settings import Settings
 from safeexplorer.runs.specs import run_spec
 
@@ -16,17 +16,10 @@ METHODS = ("ppo", "safeexplorer")
 
 def add_quickstart(parser: argparse.ArgumentParser) -> None:
     """`quickstart`."""
-    parser.add_argument(
-        "--steps",
-        type=between(int, 1, 10**12),
-        default=1_000_000,
-        help="environment steps of each run (default: 1e6)",
-    )
-    parser.add_argument("--seed", type=SEED, default=1, help="seed of both runs (default: 1)")
-    parser.add_argument(
-        "--out", type=named_path, default=Path("runs/quickstart"), help="where the run folders go"
-    )
-    parser.set_defaults(run=quickstart_command)
+    add(parser, "--steps", "environment steps of each run (default: 1e6)", STEPS)
+    add(parser, "--seed", "seed of both runs", SEED, 1)
+    add(parser, "--out", "where the run folders go", named_path)
+    parser.set_defaults(run=quickstart_command, steps=1_000_000, out=Path("runs/quickstart"))
 
 
 def quickstart_command(args: argparse.Namespace) -> int:

@@ -9,8 +9,11 @@ from rich.table import Column, Table
 
 from safeexplorer.commands.options import (
     SEED,
+    STEPS,
     THREADS,
+    add,
     add_json,
+    add_run,
     add_settings,
     between,
     chosen,
@@ -37,41 +40,20 @@ RESETS = between(int, 1, 10**7)
 def add_recovery(parser: argparse.ArgumentParser) -> None:
     """The subcommands; each parser carries its function as `run`."""
     commands = parser.add_subparsers(required=True, metavar="COMMAND")
-    add_train(
-        commands.add_parser("train", help="pre-train a recovery with soft actor-critic, or go on with it")
-    )
-    add_select(
-        commands.add_parser("select", help="grade the snapshots of a pre-training run and keep the best")
-    )
-    add_grade(commands.add_parser("grade", help="survival and re-entry from randomised resets"))
-    add_replay(
-        commands.add_parser("replay", help="the recovery from every first exit that a training run logged")
-    )
-    listing = commands.add_parser("list", help="the recoveries that have a name")
-    add_json(listing)
-    listing.set_defaults(run=list_command)
+    for name, (summary, add_arguments, command) in COMMANDS.items():
+        each = commands.add_parser(name, help=summary)
+        add_arguments(each)
+        each.set_defaults(run=command)
 
 
 def add_train(parser: argparse.ArgumentParser) -> None:
-    add_robot(parser)
+    add(parser, "robot", ", ".join(ROBOTS), metavar="ROBOT")
     add_settings(parser, RecoverySettings, default_of, leave_out=["robot"])
-    parser.add_argument(
-        "--out", type=named_path, help="run folder (default: runs/recovery-ROBOT-FLAVOUR-seedSEED)"
-    )
-    parser.add_argument("--threads", type=THREADS, default=1, help="threads for the simulation (default: 1)")
-    parser.add_argument(
-        "--checkpoint-every",
-        type=between(int, 1, 10**12),
-        default=500_000,
-        help="environment steps (default: 500000)",
-    )
-    parser.add_argument(
-        "--max-seconds",
-        type=between(float, 0, math.inf),
-        default=float("inf"),
-        help="stop and save after so long",
-    )
-    parser.set_defaults(run=train_command)
+    add(parser, "--out", "run folder (default: runs/recovery-ROBOT-FLAVOUR-seedSEED)", named_path)
+    add(parser, "--threads", "threads for the simulation", THREADS, 1)
+    add(parser, "--checkpoint-every", "environment steps", STEPS, 500_000)
+    add(parser, "--max-seconds", "stop and save after so long", between(float, 0, math.inf))
+    parser.set_defaults(max_seconds=math.inf)
 
 
 def default_of(f: Field) -> str:
@@ -81,46 +63,35 @@ def default_of(f: Field) -> str:
 
 
 def add_select(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument("folder", type=named_path, metavar="RUN", help="folder of a pre-training run")
-    parser.add_argument("--out", type=named_path, required=True, help="recovery file to write (.npz)")
-    parser.add_argument(
-        "--snapshot", type=between(int, 0, 10**12), help="take this snapshot (steps) instead of the best"
-    )
-    parser.add_argument("--trial-resets", type=RESETS, default=500, help="resets per snapshot (default: 500)")
+    add_run(parser, "folder of a pre-training run")
+    add(parser, "--out", "recovery file to write (.npz)", named_path, required=True)
+    add(parser, "--snapshot", "take this snapshot (steps) instead of the best", between(int, 0, 10**12))
+    add(parser, "--trial-resets", "resets per snapshot", RESETS, 500)
     parser.add_argument("--commit", help="commit of the training code, where the run could not know it")
     add_grading(parser)
-    parser.set_defaults(run=select_command)
 
 
 def add_grade(parser: argparse.ArgumentParser) -> None:
-    add_robot(parser)
+    add(parser, "robot", ", ".join(ROBOTS), metavar="ROBOT")
     parser.add_argument("--recovery", nargs="+", metavar="NAME", help="names or files (default: all known)")
     add_json(parser)
-    parser.add_argument("--plot", type=named_path, help="draw re-entry against the radius into this file")
-    parser.add_argument("--out", type=named_path, help="write the JSON to this file too")
-    parser.add_argument("--seed", type=SEED, default=0, help="seed of the resets (default: 0)")
+    add(parser, "--plot", "draw re-entry against the radius into this file", named_path)
+    add(parser, "--out", "write the JSON to this file too", named_path)
+    add(parser, "--seed", "seed of the resets", SEED, 0)
     parser.add_argument("--quick", action="store_true", help=f"{QUICK_RESETS} resets: a first impression")
     add_grading(parser)
-    parser.set_defaults(run=grade_command)
 
 
 def add_replay(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument("folder", type=named_path, metavar="RUN", help="run folder with logged exits")
-    parser.add_argument(
-        "--recovery", nargs="+", metavar="NAME", help="names or files (default: the run's own)"
-    )
+    add_run(parser, "run folder with logged exits")
+    add(parser, "--recovery", "names or files (default: the run's own)", nargs="+", metavar="NAME")
     add_json(parser)
-    parser.add_argument("--threads", type=THREADS, default=1, help="threads for the simulation (default: 1)")
-    parser.set_defaults(run=replay_command)
-
-
-def add_robot(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument("robot", metavar="ROBOT", help=", ".join(ROBOTS))
+    add(parser, "--threads", "threads for the simulation", THREADS, 1)
 
 
 def add_grading(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument("--resets", type=RESETS, default=2000, help="randomised resets (default: 2000)")
-    parser.add_argument("--threads", type=THREADS, default=1, help="threads for the simulation (default: 1)")
+    add(parser, "--resets", "randomised resets", RESETS, 2000)
+    add(parser, "--threads", "threads for the simulation", THREADS, 1)
 
 
 def train_command(args: argparse.Namespace) -> int:
@@ -196,3 +167,12 @@ def list_command(args: argparse.Namespace) -> int:
             row.append(shipped()[name]["sha256"][:8])
         table.add_row(robot, name, *row)
     return emit(args, {robot: {n: facts.get(n) for n in names} for robot, names in known.items()}, table)
+
+
+COMMANDS = {  # name -> summary, what adds its arguments, what it does
+    "train": ("pre-train a recovery with soft actor-critic, or go on with it", add_train, train_command),
+    "select": ("grade the snapshots of a pre-training run and keep the best", add_select, select_command),
+    "grade": ("survival and re-entry from randomised resets", add_grade, grade_command),
+    "replay": ("the recovery from every first exit that a training run logged", add_replay, replay_command),
+    "list": ("the recoveries that have a name", add_json, list_command),
+}

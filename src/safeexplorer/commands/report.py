@@ -3,7 +3,7 @@
 import argparse
 from pathlib import Path
 
-from safeexplorer.commands.options import named_path, tell
+from safeexplorer.commands.options import add, named_path, tell
 from safeexplorer.paper import ARTEFACTS
 from safeexplorer.paper.artefact import Protocol
 from safeexplorer.paper.grid import Library, gather
@@ -13,20 +13,12 @@ from safeexplorer.runs.results import load_results
 
 def add_report(parser: argparse.ArgumentParser) -> None:
     """`report RUNS...`."""
-    parser.add_argument(
-        "runs",
-        type=named_path,
-        nargs="+",
-        metavar="RUNS",
-        help="run folders, result files, or folders of them",
+    add(
+        parser, "runs", "run folders, result files, or folders of them", named_path, nargs="+", metavar="RUNS"
     )
-    parser.add_argument(
-        "--out", type=named_path, default=Path("report.html"), help="the page (default: report.html)"
-    )
+    add(parser, "--out", "the page", named_path, Path("report.html"))
     parser.add_argument("--title", default="Safe exploration: runs side by side", help="heading of the page")
-    parser.add_argument(
-        "--figures", type=named_path, metavar="DIR", help="also draw the paper's figures, as PDF and PNG"
-    )
+    add(parser, "--figures", "also draw the paper's figures, as PDF and PNG", named_path, metavar="DIR")
     parser.set_defaults(run=report_command)
 
 

@@ -4,7 +4,7 @@ import argparse
 
 from rich.table import Table
 
-from safeexplorer.commands.options import SEED, add_json, between, emit, named_path, say
+from safeexplorer.commands.options import SEED, add, add_json, between, emit, named_path, say
 from safeexplorer.robots import ROBOTS, make
 from safeexplorer.robots.films import MOTION, POLICIES, STILLS, film_robot, motion
 
@@ -50,22 +50,13 @@ def robots_command(args: argparse.Namespace) -> int:
 
 
 def add_show(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument("robot", metavar="ROBOT", help=", ".join(ROBOTS))
-    parser.add_argument(
-        "--out", type=named_path, required=True, help=f"file to write: {', '.join(STILLS + MOTION)}"
-    )
-    parser.add_argument("--flavour", default="task", help="task, recovery, ... (default: task)")
-    parser.add_argument(
-        "--policy", choices=POLICIES, default="hold", help="what the robot does (default: hold)"
-    )
-    parser.add_argument(
-        "--seconds",
-        type=between(float, 0, 3600),
-        help="simulated time (default: 4 of motion, 0.5 before a still)",
-    )
-    parser.add_argument(
-        "--seed", type=SEED, default=0, help="of the start and of random actions (default: 0)"
-    )
+    motion = "simulated time (default: 4 of motion, 0.5 before a still)"
+    add(parser, "robot", ", ".join(ROBOTS), metavar="ROBOT")
+    add(parser, "--out", f"file to write: {', '.join(STILLS + MOTION)}", named_path, required=True)
+    add(parser, "--flavour", "task, recovery, ...", default="task")
+    add(parser, "--policy", "what the robot does", default="hold", choices=POLICIES)
+    add(parser, "--seconds", motion, between(float, 0, 3600))
+    add(parser, "--seed", "of the start and of random actions", SEED, 0)
     parser.add_argument("--size", help="WIDTHxHEIGHT in pixels (default: 640x480, a still 960x720)")
     parser.set_defaults(run=show_command)
 

@@ -29,38 +29,24 @@ def add_train(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("robot", metavar="ROBOT", help=", ".join(ROBOTS))
     add_settings(parser, Settings, default_of, leave_out=["robot", "environment"])
     parser.add_argument("--out", type=named_path, help="run folder (default: runs/ROBOT-METHOD-seedSEED)")
-    parser.add_argument(
-        "--start-over", action="store_true", help="wipe records in the folder whose checkpoints are gone"
-    )
-    add_track(parser)
-    add_exact(parser)
+    text = "wipe records in the folder whose checkpoints are gone"
+    parser.add_argument("--start-over", action="store_true", help=text)
+    add_stretch(parser)
     parser.set_defaults(run=train_command)
 
 
 def add_resume(parser: argparse.ArgumentParser) -> None:
     """`resume DIR`."""
     parser.add_argument("folder", type=named_path, metavar="DIR", help="the run folder")
-    add_track(parser)
-    add_exact(parser)
+    add_stretch(parser)
     parser.set_defaults(run=resume_command)
 
 
-def add_track(parser: argparse.ArgumentParser) -> None:
-    """`--track`, which shapes no number of the run."""
-    parser.add_argument(
-        "--track",
-        nargs="+",
-        default=[],
-        choices=list(TRACKERS),
-        help="also feed a dashboard (an extra to install)",
-    )
-
-
-def add_exact(parser: argparse.ArgumentParser) -> None:
-    """`--exact`."""
-    parser.add_argument(
-        "--exact", action="store_true", help="refuse to go on under other versions or XLA flags"
-    )
+def add_stretch(parser: argparse.ArgumentParser) -> None:
+    """What shapes no number of the run."""
+    text, versions = "also feed a dashboard (an extra to install)", "under other versions or XLA flags"
+    parser.add_argument("--track", nargs="+", default=[], choices=list(TRACKERS), help=text)
+    parser.add_argument("--exact", action="store_true", help=f"refuse to go on {versions}")
 
 
 def add_methods(parser: argparse.ArgumentParser) -> None:
