@@ -95,12 +95,9 @@ def compare_gradients(params: Params, rollout: Rollout, hyper: Hyperparameters) 
     found = {name: np.asarray(g, np.float64) for name, g in all_gradients(params, rollout, hyper).items()}
     masked, first, second = (found.pop(name) for name in ("masked", "first", "second"))
     norm = float(np.linalg.norm(masked))
+    others = [(name, found[name]) for name in COMPARED if name in found]
     others = {
-        name: Comparison(
-            angle(masked, found[name]), float(np.linalg.norm(found[name]) / norm) if norm else None
-        )
-        for name in COMPARED
-        if name in found
+        n: Comparison(angle(masked, g), float(np.linalg.norm(g) / norm) if norm else None) for n, g in others
     }
     return Gradients(int((~rollout.recovering).sum()), norm, angle(first, second), others)
 

@@ -26,6 +26,8 @@ class Shares:
     episodes_with_recovery: int
     episode_quantiles: dict[str, float] | None  # of the share of recovery steps in an episode
 
+    policy_steps = property(lambda self: self.steps - self.recovery_steps)
+
 
 @dataclass(frozen=True)
 class SegmentFacts:
@@ -41,6 +43,8 @@ class SegmentFacts:
     reexits: int  # re-entries that left again within REEXIT_STEPS policy steps of the same episode
     reexit_share: float | None  # of the re-entries
 
+    decided = property(lambda self: self.reentered + self.fell)
+
 
 @dataclass(frozen=True)
 class Falls:
@@ -48,6 +52,8 @@ class Falls:
 
     policy: int
     recovery: int
+
+    total = property(lambda self: self.policy + self.recovery)
 
 
 @dataclass(frozen=True)
