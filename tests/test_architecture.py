@@ -20,6 +20,7 @@ ROOMS = [
     ["robots"],
     ["adapters"],
     ["learning"],
+    ["accelerated"],
     ["pretraining"],
     ["runs"],
     ["campaigns"],
@@ -34,7 +35,7 @@ ROOMS = [
 LEVEL = {name: level for level, names in enumerate(ROOMS) for name in names}
 # Where each large library is at home. Audits differentiate the loss.
 LIBRARIES = {
-    "jax": {"learning", "pretraining", "theory", "audit"},
+    "jax": {"learning", "accelerated", "pretraining", "theory", "audit"},
     "optax": {"learning", "pretraining"},
     "mujoco": {"robots"},
     "matplotlib": {"paper", "pretraining"},

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import NamedTuple, Protocol
+from typing import Any, NamedTuple, Protocol
 
 import numpy as np
 
@@ -71,7 +71,12 @@ class SafeRegion:
                 )
 
     def takes_over(self, situation: Situation, progress: float) -> np.ndarray:
-        return ~(situation.distance <= self.radius(progress))
+        return outside(situation.distance, self.radius(progress))
+
+
+def outside(distance: Any, radius: Any) -> Any:
+    """Not D <= d: a NaN is outside."""
+    return ~(distance <= radius)
 
 
 @dataclass(frozen=True)

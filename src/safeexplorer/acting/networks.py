@@ -1,7 +1,8 @@
 """Multi-layer perceptrons and the two policies built on them, as plain arrays.
 
 Parameters are dictionaries and lists of float32 arrays. Functions that the learner differentiates too take the array
-module as the argument `xp`: numpy unless said otherwise.
+module as the argument `xp`: numpy unless said otherwise. A hidden layer is followed by tanh unless it names another of
+`ACTIVATIONS` by a key without numbers, such as `"elu": {}`: parameters know their activation, and no optimiser sees it.
 """
 
 from __future__ import annotations
@@ -11,7 +12,7 @@ from typing import Any
 
 import numpy as np
 
-Layers = list[dict[str, Any]]  # [{"weight": [in, out], "bias": [out]}, ...]
+Layers = list[dict[str, Any]]  # [{"weight": [in, out], "bias": [out], "elu": {}}, ...]
 Params = dict[str, Any]
 
 LOG_2PI = math.log(2.0 * math.pi)
@@ -20,10 +21,23 @@ LOG_STD_RANGE = (-5.0, 2.0)  # of the recovery
 OBSERVATION_CLIP = 5.0
 
 
+ACTIVATIONS = {
+    "tanh": lambda x, xp: xp.tanh(x),
+    "relu": lambda x, xp: xp.maximum(x, 0.0),
+    "elu": lambda x, xp: xp.where(x > 0, x, xp.expm1(xp.minimum(x, 0.0))),
+    "swish": lambda x, xp: x * (0.5 + 0.5 * xp.tanh(0.5 * x)),
+}
+
+
+def activation_of(layer: dict[str, Any]) -> str:
+    """What follows a hidden layer."""
+    return next((name for name in layer if name in ACTIVATIONS), "tanh")
+
+
 def mlp(layers: Layers, x: Any, xp: Any = np) -> Any:
-    """Tanh hidden layers, linear output."""
+    """Hidden layers with their activation, linear output."""
     for layer in layers[:-1]:
-        x = xp.tanh(xp.dot(x, layer["weight"]) + layer["bias"])
+        x = ACTIVATIONS[activation_of(layer)](xp.dot(x, layer["weight"]) + layer["bias"], xp)
     return xp.dot(x, layers[-1]["weight"]) + layers[-1]["bias"]
 
 
@@ -37,11 +51,11 @@ def relu_mlp(layers: Layers, x: Any, xp: Any = np) -> Any:
 # The main policy and its critic.
 
 
-def policy_mean(params: Params, observation: np.ndarray) -> np.ndarray:
+def policy_mean(params: Params, observation: Any, xp: Any = np) -> Any:
     """The actor's output; a policy that was trained on normalised observations carries its `normaliser`."""
     if "normaliser" in params:
-        observation = normalised_observation(params["normaliser"], observation)
-    return mlp(params["actor"], observation)
+        observation = normalised_observation(params["normaliser"], observation, xp)
+    return mlp(params["actor"], observation, xp)
 
 
 def normalised_observation(normaliser: Params, observation: Any, xp: Any = np) -> Any:

@@ -7,7 +7,7 @@ alike. Theorem 1 (masked gradient) asks only that log pi is differentiable.
 
 from __future__ import annotations
 
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -36,9 +36,9 @@ def draw_noise(params: Params, shape: tuple[int, ...], rng: np.random.Generator)
     return rng.gumbel(size=(*shape, len(params["actor"][-1]["bias"]))).astype(np.float32)
 
 
-def propose(params: Params, observation: np.ndarray, noise: np.ndarray | float = 0.0) -> np.ndarray:
+def propose(params: Params, observation: Any, noise: Any = 0.0, xp: Any = np) -> Any:
     """The policy's action for observations [E, n], unclipped, [E, m]; without noise its mean or likeliest choice."""
-    scores = policy_mean(params, observation) + noise
+    scores = policy_mean(params, observation, xp) + noise
     return scores if is_gaussian(params) else scores.argmax(-1)[..., None].astype(np.float32)
 
 

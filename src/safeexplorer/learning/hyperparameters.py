@@ -20,6 +20,7 @@ class Hyperparameters:
     epochs: int = 10
     minibatches: int = 32
     per_segment: bool = False
+    desired_kl: float | None = None  # the learning rate follows the KL divergence of the minibatches
     min_log_std: float = -20.0  # of a Gaussian policy: the theorem asks for a bounded log standard deviation
     target_kl: float = 0.02  # where a method limits its updates
 

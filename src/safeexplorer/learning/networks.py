@@ -10,7 +10,7 @@ import jax.numpy as jnp
 import numpy as np
 
 from safeexplorer.acting import networks
-from safeexplorer.acting.networks import LOG_2PI, Layers, Params, read_head
+from safeexplorer.acting.networks import ACTIVATIONS, LOG_2PI, Layers, Params, activation_of, read_head
 from safeexplorer.acting.policy import is_gaussian
 
 # First parameters.
@@ -24,13 +24,17 @@ def orthogonal(rng: np.random.Generator, rows: int, columns: int, gain: float) -
     return np.float32(gain) * (q if rows >= columns else q.T).astype(np.float32)
 
 
-def init_mlp(rng: np.random.Generator, sizes: list[int], output_gain: float) -> Layers:
+def init_mlp(
+    rng: np.random.Generator, sizes: list[int], output_gain: float, activation: str = "tanh"
+) -> Layers:
     """Orthogonal weights (hidden gain sqrt 2, output gain given), zero biases."""
     gains = [math.sqrt(2.0)] * (len(sizes) - 2) + [output_gain]
-    return [
+    layers = [
         {"weight": orthogonal(rng, n_in, n_out, gain), "bias": np.zeros(n_out, np.float32)}
         for n_in, n_out, gain in zip(sizes[:-1], sizes[1:], gains, strict=True)
     ]
+    mark = {} if activation == "tanh" else {activation: {}}
+    return [*(layer | mark for layer in layers[:-1]), layers[-1]]
 
 
 def init_actor_critic(
@@ -40,14 +44,18 @@ def init_actor_critic(
     hidden: tuple[int, ...],
     heads: int = 1,
     choices: int = 0,
+    activation: str = "tanh",
+    critic_size: int = 0,
 ) -> Params:
     """Separate actor and critic; the actor's output starts near zero (gain 0.01), sigma at one.
 
-    With `choices` the policy is categorical over so many, and has no sigma.
+    With `choices` the policy is categorical over so many, and has no sigma. `critic_size`: how many numbers the critic
+    sees, if not the policy's; a row of observations then holds both, the policy's first.
     """
-    actor = init_mlp(rng, [observation_size, *hidden, choices or action_size], 0.01)
+    actor = init_mlp(rng, [observation_size, *hidden, choices or action_size], 0.01, activation)
     spread = {} if choices else {"log_std": np.zeros(action_size, np.float32)}
-    return {"actor": actor, **spread, "critic": init_mlp(rng, [observation_size, *hidden, heads], 1.0)}
+    critic = init_mlp(rng, [critic_size or observation_size, *hidden, heads], 1.0, activation)
+    return {"actor": actor, **spread, "critic": critic}
 
 
 def init_uniform(rng: np.random.Generator, sizes: list[int]) -> Layers:
@@ -75,23 +83,34 @@ def init_squashed(
 
 
 def mlp(layers: Layers, x: Any) -> Any:
-    """Tanh hidden layers, linear output. Many rows lie along the last axis: a sixteenth less time per update."""
+    """As `acting.networks.mlp`. Many rows lie along the last axis: a sixteenth less time per update."""
     if x.ndim != 2:
         return networks.mlp(layers, x, jnp)
     x = x.T
     for layer in layers[:-1]:
-        x = jnp.tanh(layer["weight"].T @ x + layer["bias"][:, None])
+        x = ACTIVATIONS[activation_of(layer)](layer["weight"].T @ x + layer["bias"][:, None], jnp)
     return (layers[-1]["weight"].T @ x + layers[-1]["bias"][:, None]).T
+
+
+def read_by(network: str, layers: Layers, columns: Any) -> Any:
+    """The columns of an observation that a network has weights for: the actor the first, the critic the last."""
+    size = len(layers[0]["weight"])
+    return columns[..., :size] if network == "actor" else columns[..., -size:]
 
 
 def value(critic: Layers, observation: Any, outside: Any) -> Any:
     """V(s)."""
-    return read_head(mlp(critic, observation), outside, jnp)
+    return read_head(mlp(critic, read_by("critic", critic, observation)), outside, jnp)
+
+
+def policy_output(actor: Layers, observation: Any) -> Any:
+    """The Gaussian's mean or the choices' scores."""
+    return mlp(actor, read_by("actor", actor, observation))
 
 
 def log_prob(params: Params, observation: Any, action: Any) -> Any:
     """log pi(a | s)."""
-    output = mlp(params["actor"], observation)
+    output = policy_output(params["actor"], observation)
     if is_gaussian(params):
         return gaussian_log_prob(action, output, params["log_std"])
     index = action[..., :1].astype(jnp.int32)
@@ -102,7 +121,7 @@ def entropy(params: Params, observation: Any) -> Any:
     """H(pi(. | s)): one number per state, or a single one for a Gaussian, whose spread is the same everywhere."""
     if is_gaussian(params):
         return gaussian_entropy(params["log_std"])
-    log_probs = jax.nn.log_softmax(mlp(params["actor"], observation))
+    log_probs = jax.nn.log_softmax(policy_output(params["actor"], observation))
     return -(jnp.exp(log_probs) * log_probs).sum(-1)
 
 

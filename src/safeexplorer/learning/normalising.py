@@ -14,6 +14,7 @@ import numpy as np
 from safeexplorer.acting.networks import Layers, Params, normalised_observation
 from safeexplorer.acting.trajectory import Rollout
 from safeexplorer.learning.moments import Moments, deviation, merge, no_moments
+from safeexplorer.learning.networks import read_by
 
 BELIEVED = (
     100_000  # steps that mean 0 and deviation 1 count for: a robot at rest shows too little of its range
@@ -25,7 +26,7 @@ class Normaliser:
     """(s - mean) / deviation, of all steps in which the policy had control."""
 
     def __init__(self, size: int):
-        self.moments = Moments(np.int64(BELIEVED), np.zeros(size), np.full(size, float(BELIEVED - 1)))
+        self.moments = believed(size)
 
     @property
     def params(self) -> Params:
@@ -43,11 +44,8 @@ class Normaliser:
 
     def add(self, rollout: Rollout, params: Params) -> Params:
         """Take the rollout in; the same networks in the new coordinates."""
-        before = self.params
-        self.moments = merge(self.moments, rollout.observation.reshape(-1, rollout.observation.shape[-1]))
-        after = self.params
-        moved = {name: carried_over(params[name], before, after) for name in ("actor", "critic")}
-        return params | moved
+        self.moments, params = taken_in(self.moments, rollout, params)
+        return params
 
     def get_state(self) -> Moments:
         return self.moments
@@ -56,17 +54,31 @@ class Normaliser:
         self.moments = Moments(*state)
 
 
-def normaliser(moments: Moments) -> Params:
+def believed(size: int) -> Moments:
+    """Before anything is seen."""
+    return Moments(np.int64(BELIEVED), np.zeros(size), np.full(size, float(BELIEVED - 1)))
+
+
+def normaliser(moments: Moments, xp: Any = np) -> Params:
     """Mean and deviation as the policy carries them."""
-    return {"mean": moments.mean.astype(np.float32), "deviation": deviation(moments).astype(np.float32)}
+    return {"mean": moments.mean.astype(np.float32), "deviation": deviation(moments, xp).astype(np.float32)}
 
 
-def carried_over(layers: Layers, before: Params, after: Params) -> Layers:
+def taken_in(moments: Moments, rollout: Rollout, params: Params, xp: Any = np) -> tuple[Moments, Params]:
+    """The moments with a rollout's observations, and the same networks in the new coordinates."""
+    rows = rollout.observation.reshape(-1, rollout.observation.shape[-1])
+    after = merge(moments, rows)
+    old, new = normaliser(moments, xp), normaliser(after, xp)
+    moved = {name: carried_over(params[name], old, new, name) for name in ("actor", "critic")}
+    return after, params | moved
+
+
+def carried_over(layers: Layers, before: Params, after: Params, network: str = "actor") -> Layers:
     """W' = W dev'/dev, b' = b + (mean' - mean)/dev W: (s - mean')/dev' W' + b' = (s - mean)/dev W + b."""
     first = layers[0]
-    shift = (after["mean"] - before["mean"]) / before["deviation"]
-    stretch = after["deviation"] / before["deviation"]
-    moved = {
+    shift = read_by(network, layers, (after["mean"] - before["mean"]) / before["deviation"])
+    stretch = read_by(network, layers, after["deviation"] / before["deviation"])
+    moved = first | {
         "weight": first["weight"] * jnp.asarray(stretch)[:, None],
         "bias": first["bias"] + jnp.asarray(shift) @ first["weight"],
     }

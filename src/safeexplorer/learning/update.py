@@ -83,7 +83,8 @@ def make_learn(method: Method, hyper: Hyperparameters) -> Callable:
     argument, so that the update is a pure function and can be repeated exactly. `spread` holds the lowest and the
     highest log sigma, [m] each; without it the floor is the hyperparameters'. `late` are rows to imitate besides.
     `pace` multiplies the policy's steps where the method limits its updates; a minibatch on which it has moved too far
-    moves it no further.
+    moves it no further. With a `desired_kl` the learning rate follows the minibatches (`adapted`); the metrics hold
+    its last value.
     """
     adam = optimizer(hyper)
     discounts = (hyper.gamma, hyper.gae_lambda)
@@ -112,27 +113,32 @@ def make_learn(method: Method, hyper: Hyperparameters) -> Callable:
             return total_loss(params_of(theta), batch, hyper, late)
 
         def minibatch_step(carry, minibatch):
-            (theta, moments), (rows, late) = carry, minibatch
+            (theta, moments, rate), (rows, late) = carry, minibatch
             gradient, losses = jax.grad(loss, has_aux=True)(theta, unpack(rows), late)
             step, moments = adam.update(gradient, moments)
             if method.limit_updates:
                 allowed = jnp.where(losses.approx_kl > TOO_FAR * hyper.target_kl, 0.0, pace)
                 step = jnp.where(of_policy > 0, allowed * step, step)
-            theta = jnp.maximum(theta - learning_rate * step, floor)
-            return (theta if ceiling is None else jnp.minimum(theta, ceiling), moments), losses
+            if hyper.desired_kl is not None:
+                rate = adapted(rate, losses.approx_kl, hyper.desired_kl)
+            theta = jnp.maximum(theta - rate * step, floor)
+            return (theta if ceiling is None else jnp.minimum(theta, ceiling), moments, rate), losses
 
         def epoch(carry, order):
             shuffled = columns[order].reshape(hyper.minibatches, -1, columns.shape[1])
             return jax.lax.scan(minibatch_step, carry, (shuffled, late))
 
-        first = unpack(columns[order[0, : columns.shape[0] // hyper.minibatches]])
+        first = unpack(columns[order[0, : min(columns.shape[0] // hyper.minibatches, DIAGNOSED)]])
         extra = gradient_norms(state.params, first, hyper)
         if method.sampled_recovery:
             extra |= importance_diagnostics(state.params, batch)
-        (theta, moments), losses = jax.lax.scan(epoch, (theta, state.optimizer), order)
+        carry = (theta, state.optimizer, jnp.asarray(learning_rate, theta.dtype))
+        (theta, moments, rate), losses = jax.lax.scan(epoch, carry, order)
         state = LearnerState(params_of(theta), moments)
         last_epoch = jax.tree.map(lambda x: x[-1].mean(), losses)
         metrics = summarise(state, last_epoch, labelled, appraisal, segments, rollout) | extra
+        if hyper.desired_kl is not None:
+            metrics["learning_rate"] = rate
         return state, metrics
 
     return jax.jit(learn)
@@ -144,6 +150,17 @@ def is_policy(path: Any, leaf: Any) -> Any:
 
 
 TOO_FAR = 2.0  # times the KL divergence that an update aims at, on one minibatch
+DIAGNOSED = 8192  # steps, at most, on which the gradients of the terms are compared
+RATE_CHANGE, SLOWEST_RATE, FASTEST_RATE = 1.5, 1e-5, 1e-2  # of a learning rate that follows the KL divergence
+
+
+def adapted(rate: Any, kl: Any, desired: float) -> Any:
+    """rsl_rl's rule: slower where a minibatch shows more than twice the desired KL divergence, faster below half."""
+    slower, faster = (
+        jnp.maximum(rate / RATE_CHANGE, SLOWEST_RATE),
+        jnp.minimum(rate * RATE_CHANGE, FASTEST_RATE),
+    )
+    return jnp.where(kl > 2.0 * desired, slower, jnp.where((kl > 0) & (kl < desired / 2.0), faster, rate))
 
 
 def spread_limit(params: Params, log_std: Any, free: float) -> Params:

@@ -1,9 +1,10 @@
 """The outcome gate that waits: recovery steps whose segment the rollout's end cut are imitated once it is known to
-have ended well, and never if it ended in a fall."""
+have ended well, and never if it ended in a fall. Everything has a fixed size, so that it works in numpy and in JAX
+alike: `xp` is the array module."""
 
 from __future__ import annotations
 
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -15,81 +16,96 @@ NOBODY, RELEASED = -1, -2
 class Rows(NamedTuple):
     """Steps to imitate, [k, ...]; rows of weight 0 are padding."""
 
-    observation: np.ndarray
-    action: np.ndarray
-    weight: np.ndarray
+    observation: Any
+    action: Any
+    weight: Any
+
+
+class Waiting(NamedTuple):
+    """Steps without an outcome, each with its robot, and steps that have one and are still to be learned from.
+
+    There is room for so many, the oldest first; the oldest give way to new ones and are never imitated.
+    """
+
+    observation: Any  # [k, n]
+    action: Any  # [k, m]
+    owner: Any  # [k] the robot, RELEASED or NOBODY
+
+
+def nothing_waits(capacity: int, observation_size: int, action_size: int) -> Waiting:
+    """An empty room."""
+    rows = (np.zeros((capacity, size), np.float32) for size in (observation_size, action_size))
+    return Waiting(*rows, np.full(capacity, NOBODY, np.int64))
+
+
+def hold_back(waiting: Waiting, rollout: Rollout, xp: Any = np) -> tuple[Waiting, Any]:
+    """Steps of earlier rollouts are decided by what this one shows; its own that have no outcome yet, [T, E], wait."""
+    recovering, ended = rollout.recovering, rollout.terminated | rollout.truncated
+    stops = ~recovering | ended  # where whatever was open has an end
+    stopped, first = stops.any(0), stops.argmax(0)
+    cut = recovering[-1] & ~ended[-1]
+    back = cut & ~rollout.next_outside[-1]  # the rollout shows the re-entry and no more
+    fell = stopped & xp.take_along_axis(recovering & rollout.fell, first[None], 0)[0]
+    verdict = xp.where(fell, NOBODY, xp.where(stopped | back, RELEASED, xp.arange(len(cut))))
+    owner = xp.where(waiting.owner >= 0, verdict[waiting.owner], waiting.owner)
+    stops_later = xp.flip(xp.cumsum(xp.flip(stops, 0), 0), 0) > 0
+    undecided = ~stops_later & cut & ~back
+    return kept(waiting._replace(owner=owner), rollout, undecided, xp), undecided
+
+
+def kept(waiting: Waiting, rollout: Rollout, undecided: Any, xp: Any = np) -> Waiting:
+    """What waits, and behind it what has no outcome yet, as far as there is room: the newest."""
+    robots = xp.broadcast_to(xp.arange(undecided.shape[1]), undecided.shape)
+    new = xp.where(undecided, robots, NOBODY)
+    size = waiting.observation.shape[1]
+    observation, action = rollout.observation[..., :size], rollout.action
+    fresh = (observation, action, new.astype(waiting.owner.dtype))
+    rows = [
+        xp.concatenate([old, x.reshape(-1, *old.shape[1:])]) for old, x in zip(waiting, fresh, strict=True)
+    ]
+    order = xp.argsort(rows[-1] != NOBODY, stable=True)[-len(waiting.owner) :]
+    return Waiting(*(x[order] for x in rows))
+
+
+def release(waiting: Waiting, count: int, xp: Any = np) -> tuple[Waiting, Rows]:
+    """Up to `count` of the oldest steps that ended well, filled up to `count` with padding."""
+    good = waiting.owner == RELEASED
+    rank = xp.cumsum(good)
+    chosen = xp.argsort(~good, stable=True)[np.arange(count) % len(good)]
+    weight = (np.arange(count) < rank[-1]).astype(np.float32)
+    rows = Rows(waiting.observation[chosen], waiting.action[chosen], weight)
+    owner = xp.where(good & (rank <= count), NOBODY, waiting.owner)
+    return waiting._replace(owner=owner), rows
 
 
 class WaitingRows:
-    """Steps without an outcome, each with its robot, and steps that have one and are still to be learned from.
-
-    There is room for `capacity` of them, the oldest first; the oldest give way to new ones and are never imitated.
-    """
+    """The room of a learner on the host."""
 
     def __init__(self, capacity: int, observation_size: int, action_size: int):
-        self.observation = np.zeros((capacity, observation_size), np.float32)
-        self.action = np.zeros((capacity, action_size), np.float32)
-        self.owner = np.full(capacity, NOBODY, np.int64)  # the robot, RELEASED or NOBODY
+        self.rows = nothing_waits(capacity, observation_size, action_size)
 
     def hold_back(self, rollout: Rollout) -> Rollout:
         """The rollout with `undecided` filled in; steps of earlier rollouts are decided by what it shows."""
-        ended = rollout.terminated | rollout.truncated
-        undecided = np.zeros_like(rollout.recovering)
-        for robot in range(ended.shape[1]):
-            recovering, over = rollout.recovering[:, robot], ended[:, robot]
-            stops = np.flatnonzero(~recovering | over)
-            cut = not len(stops) or (recovering[-1] and not over[-1])
-            back = cut and not rollout.next_outside[-1, robot]  # the rollout shows the re-entry and no more
-            if len(stops):
-                self._decide(robot, fell=bool((recovering & rollout.fell[:, robot])[stops[0]]))
-            elif back:
-                self._decide(robot, fell=False)
-            if cut and not back:
-                undecided[stops[-1] + 1 if len(stops) else 0 :, robot] = True
-        self._keep(rollout, undecided)
+        self.rows, undecided = hold_back(self.rows, rollout)
         return rollout._replace(undecided=undecided)
-
-    def _decide(self, robot: int, fell: bool) -> None:
-        self.owner[self.owner == robot] = NOBODY if fell else RELEASED
-
-    def _keep(self, rollout: Rollout, undecided: np.ndarray) -> None:
-        steps, robots = np.nonzero(undecided)
-        used, capacity = self.owner != NOBODY, len(self.owner)
-        for name, new in (
-            ("observation", rollout.observation[steps, robots]),
-            ("action", rollout.action[steps, robots]),
-            ("owner", robots),
-        ):
-            old = getattr(self, name)
-            kept = np.concatenate([old[used], new])[-capacity:]
-            empty = np.full(
-                (capacity - len(kept), *old.shape[1:]), NOBODY if name == "owner" else 0, old.dtype
-            )
-            setattr(self, name, np.concatenate([empty, kept.astype(old.dtype)]))
 
     def release(self, count: int) -> Rows:
         """Up to `count` of the oldest steps that ended well, filled up to `count` with padding."""
-        chosen = np.flatnonzero(self.owner == RELEASED)[:count]
-        weight = np.zeros(count, np.float32)
-        weight[: len(chosen)] = 1.0
-        self.owner[chosen] = NOBODY
-        rows = np.append(chosen, np.zeros(count - len(chosen), np.int64))
-        return Rows(self.observation[rows], self.action[rows], weight)
+        self.rows, rows = release(self.rows, count)
+        return rows
 
     @property
     def waiting(self) -> int:
         """How many steps have no outcome yet."""
-        return int((self.owner >= 0).sum())
+        return int((self.rows.owner >= 0).sum())
 
     def cut(self) -> None:
         """New episodes begin everywhere: what is open will never have an outcome."""
-        self.owner[self.owner >= 0] = NOBODY
+        self.rows = self.rows._replace(owner=np.minimum(self.rows.owner, NOBODY))
 
     def get_state(self) -> dict[str, np.ndarray]:
-        return {"observation": self.observation, "action": self.action, "owner": self.owner.copy()}
+        return self.rows._asdict()
 
     def set_state(self, state: dict[str, np.ndarray]) -> None:
-        if state["owner"].shape != self.owner.shape:  # they are other robots
-            return
-        self.observation, self.action = state["observation"].copy(), state["action"].copy()
-        self.owner = state["owner"].copy()
+        if state["owner"].shape == self.rows.owner.shape:  # else they are other robots
+            self.rows = Waiting(**state)

@@ -9,6 +9,7 @@ from typing import Any
 
 from safeexplorer.acting.costs import COSTS
 from safeexplorer.acting.handover import Plan
+from safeexplorer.acting.networks import ACTIVATIONS
 from safeexplorer.acting.schedules import SHAPES
 from safeexplorer.files.fields import check_fields, demand, plain, setting, share_of
 from safeexplorer.files.reading import read_json
@@ -53,8 +54,14 @@ class Settings:
         1, "threads for the simulation; the results do not depend on it", at_least=1, at_most=256
     )
     hidden: tuple[int, ...] = setting((64, 64), "widths of the hidden layers of actor and critic")
+    activation: str = setting("tanh", "what follows a hidden layer of actor and critic", choices=ACTIVATIONS)
     learning_rate: float = setting(3e-4, "step size of Adam at the start", above=0, at_most=1)
     anneal: bool = setting(True, "let the step size fall linearly to zero")
+    desired_kl: float | None = setting(
+        None,
+        "let the step size follow this KL divergence per minibatch instead; JAX environments only",
+        above=0,
+    )
     gamma: float = setting(0.99, "discount", at_least=0, at_most=1)
     gae_lambda: float = setting(0.95, "trace of the advantage estimate", at_least=0, at_most=1)
     clip: float = setting(0.2, "clip range of the probability ratio", above=0)
