@@ -6,24 +6,15 @@ from typing import Any
 from safeexplorer import robots
 
 # What a user of the library names, loaded on use: the learner's JAX takes a second to import.
-HOMES = {
-    "SafeExplorer": "agent",
-    "SafeRegion": "acting.interventions",
-    "JumpStart": "acting.interventions",
-    "StateShield": "acting.interventions",
-    "ReportedTakeovers": "acting.interventions",
-    "Situation": "acting.interventions",
-    "linear": "acting.schedules",
-    "interpolate": "acting.schedules",
-    "logarithmic": "acting.schedules",
-    "step": "acting.schedules",
-    "constant": "acting.schedules",
-    "auto": "acting.schedules",
-    "RecoveryWrapper": "adapters.takeovers",
-    "ReportTakeovers": "adapters.takeovers",
-    "RobotLoop": "realtime",
-    "compare": "campaigns.own",
+MODULES = {
+    "agent": ("SafeExplorer",),
+    "acting.interventions": ("SafeRegion", "JumpStart", "StateShield", "ReportedTakeovers", "Situation"),
+    "acting.schedules": ("linear", "interpolate", "logarithmic", "step", "constant", "auto"),
+    "adapters.takeovers": ("RecoveryWrapper", "ReportTakeovers"),
+    "realtime": ("RobotLoop",),
+    "campaigns.own": ("compare",),
 }
+HOMES = {name: module for module, names in MODULES.items() for name in names}
 
 __all__ = ["robots", *HOMES]
 __version__ = "0.1.0"

@@ -3,17 +3,8 @@
 import errno
 
 MISTAKE, TROUBLE = 2, 75  # exit codes
-PASSING = {
-    errno.ENOSPC,
-    errno.EDQUOT,
-    errno.EIO,
-    errno.EMFILE,
-    errno.ENFILE,
-    errno.ENOMEM,
-    errno.EAGAIN,
-    errno.ESTALE,
-    errno.ETIMEDOUT,
-}
+NAMES = ("ENOSPC", "EDQUOT", "EIO", "EMFILE", "ENFILE", "ENOMEM", "EAGAIN", "ESTALE", "ETIMEDOUT")
+PASSING = {getattr(errno, name) for name in NAMES}
 
 
 def exit_code(error: BaseException) -> int:

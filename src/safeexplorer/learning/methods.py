@@ -1,7 +1,7 @@
 """The table of methods: how recovery steps enter the update. Data only; each rung changes one thing."""
 
 from dataclasses import dataclass, replace
-from typing import Literal
+from typing import Any, Literal
 
 
 @dataclass(frozen=True)
@@ -29,6 +29,11 @@ class Method:
     scale_rewards: bool = False
 
 
+def rung(below: Method, name: str, summary: str, **changes: Any) -> Method:
+    """The row below, but for these changes."""
+    return replace(below, name=name, summary=summary, **changes)
+
+
 PPO = Method(
     "ppo", "no recovery: the policy falls and learns from it", intervenes=False, recovery_reward="task"
 )
@@ -36,89 +41,43 @@ PPO = Method(
 RECOVERY_RL = Method(
     "recovery_rl", "recovery steps stored as if the policy's own proposal had acted", stored_action="proposed"
 )
-SAFE_LEGGED = replace(
-    RECOVERY_RL,
-    name="safe_legged",
-    summary="Recovery RL with a penalty of 1 per recovery step",
-    recovery_reward="task_minus_one",
-)
+PENALTY = {"recovery_reward": "task_minus_one"}
+SAFE_LEGGED = rung(RECOVERY_RL, "safe_legged", "Recovery RL with a penalty of 1 per recovery step", **PENALTY)
 
 UNMASKED = Method("unmasked", "recovery steps stored as if the policy had acted: the biased update")
-MASKED = replace(
-    UNMASKED,
-    name="masked",
-    summary="+ masked policy gradient: only the policy's own steps",
-    policy_steps="main",
-    value_steps="main",
+MASK = {"policy_steps": "main", "value_steps": "main"}
+MASKED = rung(UNMASKED, "masked", "+ masked policy gradient: only the policy's own steps", **MASK)
+KNOWN = {"analytic_value": True, "value_steps": "all"}
+ANALYTIC = rung(MASKED, "analytic", "+ closed-form value where recovery is triggered", **KNOWN)
+SAFEEXPLORER = rung(ANALYTIC, "safeexplorer", "+ imitation of recoveries that succeeded", gate="hard")
+
+SOFT = rung(ANALYTIC, "soft", "analytic + signed gate by value change", gate="soft")
+SOFT_DECOMPOSED = rung(
+    SOFT, "soft_decomposed", "soft with one critic head per side of the boundary", critic_heads=2
 )
-ANALYTIC = replace(
-    MASKED,
-    name="analytic",
-    summary="+ closed-form value where recovery is triggered",
-    analytic_value=True,
-    value_steps="all",
-)
-SAFEEXPLORER = replace(
-    ANALYTIC, name="safeexplorer", summary="+ imitation of recoveries that succeeded", gate="hard"
+DAGGER = rung(ANALYTIC, "dagger", "analytic + imitation of every recovery", gate="always")
+WEIGHTS = {"sampled_recovery": True, "importance_cap": 10.0}
+TRUNCATED_IS = rung(
+    SAFEEXPLORER, "truncated_is", "SafeExplorer + recovery steps by truncated importance weights", **WEIGHTS
 )
 
-SOFT = replace(ANALYTIC, name="soft", summary="analytic + signed gate by value change", gate="soft")
-SOFT_DECOMPOSED = replace(
-    SOFT, name="soft_decomposed", summary="soft with one critic head per side of the boundary", critic_heads=2
-)
-DAGGER = replace(ANALYTIC, name="dagger", summary="analytic + imitation of every recovery", gate="always")
-TRUNCATED_IS = replace(
-    SAFEEXPLORER,
-    name="truncated_is",
-    summary="SafeExplorer + recovery steps by truncated importance weights",
-    sampled_recovery=True,
-    importance_cap=10.0,
-)
-
-SAFEEXPLORER_AUTO = replace(
-    SAFEEXPLORER,
-    name="safeexplorer_auto",
-    summary="SafeExplorer that begins as the recovery and grows its region by evidence",
-    begin_as_recovery=True,
-    hold_spread=True,
-    wait_for_outcomes=True,
-    limit_updates=True,
-    normalise_observations=True,
-    scale_rewards=True,
-)
 PARTS = ("begin_as_recovery", "hold_spread", "wait_for_outcomes", "limit_updates")
 PARTS += ("normalise_observations", "scale_rewards")
-
-METHODS: dict[str, Method] = {
-    method.name: method
-    for method in (
-        PPO,
-        RECOVERY_RL,
-        SAFE_LEGGED,
-        UNMASKED,
-        MASKED,
-        ANALYTIC,
-        SOFT,
-        SOFT_DECOMPOSED,
-        DAGGER,
-        SAFEEXPLORER,
-        TRUNCATED_IS,
-        SAFEEXPLORER_AUTO,
-    )
-}
-
+SAFEEXPLORER_AUTO = rung(
+    SAFEEXPLORER,
+    "safeexplorer_auto",
+    "SafeExplorer that begins as the recovery and grows its region by evidence",
+    **dict.fromkeys(PARTS, True),
+)
 
 # The constrained baselines: optimisers of their own (`constrained`), on a cost instead of an intervention.
-PPO_LAGRANGIAN = Method(
-    "ppo_lagrangian",
-    "no recovery: PPO that pays a learned price for falls",
-    intervenes=False,
-    recovery_reward="task",
-)
-CPO = replace(
-    PPO_LAGRANGIAN, name="cpo", summary="no recovery: trust-region steps that keep to a budget of falls"
-)
-CONSTRAINED: dict[str, Method] = {method.name: method for method in (PPO_LAGRANGIAN, CPO)}
+PPO_LAGRANGIAN = rung(PPO, "ppo_lagrangian", "no recovery: PPO that pays a learned price for falls")
+CPO = rung(PPO, "cpo", "no recovery: trust-region steps that keep to a budget of falls")
+
+LADDER = (UNMASKED, MASKED, ANALYTIC, SOFT, SOFT_DECOMPOSED, DAGGER, SAFEEXPLORER)
+ROWS = (PPO, RECOVERY_RL, SAFE_LEGGED, *LADDER, TRUNCATED_IS, SAFEEXPLORER_AUTO)
+METHODS = {method.name: method for method in ROWS}
+CONSTRAINED = {method.name: method for method in (PPO_LAGRANGIAN, CPO)}
 
 
 def get_method(name: str) -> Method:

@@ -52,20 +52,15 @@ def plot_grades(grades: list[dict[str, Any]], path: Path) -> None:
 
     figure, axes = plt.subplots(figsize=(6, 4), layout="constrained")
     for graded in grades:
-        rows = sorted(
-            (row for row in graded["reentry"] if row["of_outside"]["total"]), key=lambda r: r["fraction"]
-        )
-        shares = [Share(**row["of_outside"]) for row in rows]
-        x = [row["fraction"] for row in rows]
+        rows = sorted((row["fraction"], Share(**row["of_outside"])) for row in graded["reentry"])
+        x, shares = ([row[k] for row in rows if row[1].total] for k in (0, 1))
         survived = Share(**graded["survived"])
         label = f"{graded['recovery']} (survived {survived.value:.3f})"
         (line,) = axes.plot(x, [s.value for s in shares], marker="o", markersize=3, label=label)
-        axes.fill_between(
-            x, [s.low for s in shares], [s.high for s in shares], alpha=0.2, color=line.get_color()
-        )
-    axes.set(
-        xlabel="radius d / d_max", ylabel="share of starts outside R(d) that re-enter", ylim=(-0.02, 1.02)
-    )
+        low, high = [s.low for s in shares], [s.high for s in shares]
+        axes.fill_between(x, low, high, alpha=0.2, color=line.get_color())
+    axes.set(xlabel="radius d / d_max", ylim=(-0.02, 1.02))
+    axes.set_ylabel("share of starts outside R(d) that re-enter")
     axes.set_title(f"{grades[0]['robot']}: {grades[0]['resets']:,} randomised resets")
     axes.legend()
     figure.savefig(path, dpi=150)

@@ -11,7 +11,7 @@ import jax
 import numpy as np
 from gymnasium.vector import VectorEnv
 
-from safeexplorer.files.checkpoint import flatten, unflatten_like
+from safeexplorer.files.checkpoint import flatten, under, unflatten_like
 from safeexplorer.pretraining.sac import (
     Box,
     Replay,
@@ -25,15 +25,8 @@ from safeexplorer.pretraining.sac import (
 )
 from safeexplorer.pretraining.settings import RecoverySettings
 
-COUNTERS = (
-    "vector_steps",
-    "updates",
-    "episodes",
-    "falls",
-    "window_episodes",
-    "window_return",
-    "window_length",
-)
+COUNTERS = ("vector_steps", "updates", "episodes", "falls")
+COUNTERS += ("window_episodes", "window_return", "window_length")
 LOSSES = ["q_loss", "policy_loss", "alpha", "entropy"]
 METRICS = ["steps", "updates", "episodes", "falls", "episode_return", "episode_length", *LOSSES]
 
@@ -143,13 +136,11 @@ class Trainer:
 
     def set_state(self, arrays: dict[str, np.ndarray], counters: dict[str, Any]) -> None:
         """Go on from a state taken by `get_state`."""
-        self.learner = jax.tree.map(
-            jax.numpy.asarray, unflatten_like({"learner": self.learner}, arrays)["learner"]
-        )
+        learner = unflatten_like({"learner": self.learner}, arrays)["learner"]
+        self.learner = jax.tree.map(jax.numpy.asarray, learner)
         rows = self.replay.rows.at[: len(arrays["replay"])].set(arrays["replay"])
         self.replay = Replay(rows, jax.numpy.asarray(arrays["count"]))
         self.observation, self.pending = arrays["observation"], arrays["pending"]
-        prefix = "world/"
-        self.env.set_state({k.removeprefix(prefix): v for k, v in arrays.items() if k.startswith(prefix)})
+        self.env.set_state(under("world/", arrays))
         for counter in COUNTERS:
             setattr(self, counter, counters[counter])

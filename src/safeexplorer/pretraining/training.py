@@ -43,9 +43,8 @@ def train_recovery(
     """
     end = time.monotonic() + max_seconds
     with exclusive(folder), stop_requests() as asked_to_stop:
-        trainer, metrics = open_run(
-            settings, folder, threads, max(1, checkpoint_every // settings.record_every)
-        )
+        rows = max(1, checkpoint_every // settings.record_every)
+        trainer, metrics = open_run(settings, folder, threads, rows)
         try:
             while trainer.steps < settings.steps:
                 trainer.advance()
@@ -80,30 +79,24 @@ def open_run(settings: RecoverySettings, folder: Path, threads: int, rows: int) 
     if found is None:
         refuse_orphans(folder, rows)
         (folder / "checkpoints").mkdir(exist_ok=True)
-        facts = {
-            "settings": settings.as_dict(),
-            "provenance": provenance(),
-            "device": jax.devices()[0].device_kind,
-        }
-        write_json(folder / "run.json", facts)
+        facts = {"settings": settings.as_dict(), "provenance": provenance()}
+        write_json(folder / "run.json", facts | {"device": jax.devices()[0].device_kind})
         return trainer, Table(folder / "metrics.csv", METRICS)
     arrays, state = found
     changed = difference(state["settings"], settings.as_dict())
     if changed:
         raise ValueError(f"{folder} was started with other settings: " + "; ".join(changed))
     trainer.set_state(arrays, state["counters"])
-    return trainer, Table(
-        folder / "metrics.csv", METRICS, Mark(state["metrics_offset"], state.get("metrics_digest"))
-    )
+    mark = Mark(state["metrics_offset"], state.get("metrics_digest"))
+    return trainer, Table(folder / "metrics.csv", METRICS, mark)
 
 
 def snapshot(trainer: Trainer, folder: Path) -> Path:
     """The present actor as a recovery file."""
     path = folder / "snapshots" / f"{trainer.steps:010d}.npz"
     path.parent.mkdir(exist_ok=True)
-    facts = trainer.provenance() | {
-        "versions": json.loads((folder / "run.json").read_text(encoding="utf-8"))["provenance"]
-    }
+    run = json.loads((folder / "run.json").read_text(encoding="utf-8"))
+    facts = trainer.provenance() | {"versions": run["provenance"]}
     save_actor(path, jax.device_get(trainer.learner.actor), trainer.low, trainer.high, facts)
     return path
 

@@ -32,11 +32,5 @@ def quaternion_of(roll: float, pitch: float, yaw: float) -> np.ndarray:
     """The quaternion of one orientation."""
     half = np.array([roll, pitch, yaw]) / 2
     (cr, cp, cy), (sr, sp, sy) = np.cos(half), np.sin(half)
-    return np.array(
-        [
-            cr * cp * cy + sr * sp * sy,
-            sr * cp * cy - cr * sp * sy,
-            cr * sp * cy + sr * cp * sy,
-            cr * cp * sy - sr * sp * cy,
-        ]
-    )
+    w, x = cr * cp * cy + sr * sp * sy, sr * cp * cy - cr * sp * sy
+    return np.array([w, x, cr * sp * cy + sr * cp * sy, cr * cp * sy - sr * sp * cy])

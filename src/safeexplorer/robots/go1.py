@@ -24,10 +24,26 @@ AIR_TIME = 0.5  # s, a step that long pays nothing; shorter ones cost
 CONTACT = 1.0  # N
 OBSERVATION_BOUND = 100.0
 
+TASK = {  # weights of the reward's terms, in the order in which they are summed
+    "linear_tracking": 4.0,
+    "vertical_velocity": -2.0,
+    "angular_velocity_xy": -0.05,
+    "angular_tracking": 2.0,
+    "joint_acceleration": -1.25e-9,
+    "joint_deviation": -0.1,
+    "action_rate": -0.001,
+    "orientation": -0.4,
+    "torque": -2e-4,
+    "joint_limit": -0.01,
+    "height": -4.0,
+    "air_time": 1.0,
+    "healthy": 1.0,
+    "distance": 0.0,
+}
+
 MODEL = Path(__file__).with_name("go1.xml")
-JOINT_LOW, JOINT_HIGH = np.array(
-    [(-0.863, 0.863), (-0.686, 4.501), (-2.818, -0.888)] * 4
-).T  # hip, thigh, calf
+# Of hip, thigh and calf.
+JOINT_LOW, JOINT_HIGH = np.array([(-0.863, 0.863), (-0.686, 4.501), (-2.818, -0.888)] * 4).T
 JOINT_CENTRE = (JOINT_LOW + JOINT_HIGH) / 2
 SOFT_REACH = 0.9 * (JOINT_HIGH - JOINT_LOW) / 2  # the joint-limit cost begins at 90% of the range
 
@@ -60,7 +76,7 @@ class Go1s(Bodies):
     matrix = cached_property(lambda self: self.rotation.reshape(-1, 3, 3))
     gravity = cached_property(
         lambda self: self.rotation[:, 6:]
-    )  # of unit length, in the base frame, upside down
+    )  # a unit vector in the base frame, upside down
 
     @cached_property
     def observed(self) -> tuple[np.ndarray, ...]:
@@ -198,38 +214,9 @@ ROBOT = Robot(
     observation_size=49,
     action_size=12,
     observation_bound=OBSERVATION_BOUND,
-    terms=(
-        "linear_tracking",
-        "vertical_velocity",
-        "angular_velocity_xy",
-        "angular_tracking",
-        "joint_acceleration",
-        "joint_deviation",
-        "action_rate",
-        "orientation",
-        "torque",
-        "joint_limit",
-        "height",
-        "air_time",
-        "healthy",
-        "distance",
-    ),
+    terms=tuple(TASK),
     flavours={
-        "task": {
-            "linear_tracking": 4.0,
-            "angular_tracking": 2.0,
-            "healthy": 1.0,
-            "air_time": 1.0,
-            "torque": -2e-4,
-            "vertical_velocity": -2.0,
-            "angular_velocity_xy": -0.05,
-            "action_rate": -0.001,
-            "joint_limit": -0.01,
-            "joint_acceleration": -1.25e-9,
-            "orientation": -0.4,
-            "height": -4.0,
-            "joint_deviation": -0.1,
-        },
+        "task": TASK,
         "recovery": {"healthy": 1.0, "orientation": -0.4, "height": -4.0, "joint_deviation": -0.1},
         "recovery_tight": {"healthy": 1.0, "distance": -5.0, "joint_deviation": -0.1},
     },

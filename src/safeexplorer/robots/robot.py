@@ -53,9 +53,8 @@ class Robot:
     observe: Callable[[Bodies], Array]  # [E, n]
     distance: Callable[[Bodies], Array]  # D(s), [E]
     fallen: Callable[[Bodies], Array]  # bool [E]
-    reward_terms: Callable[
-        [Bodies, Bodies, Array, Array], dict[str, Array]
-    ]  # (now, before, fallen, D), unweighted
+    # (now, before, fallen, D) -> terms, unweighted
+    reward_terms: Callable[[Bodies, Bodies, Array, Array], dict[str, Array]]
     # One robot's first state, {"qpos": ..., "qvel": ..., <memory>: ...}; the MjData is scratch space.
     task_start: Callable[[np.random.Generator, mujoco.MjModel, mujoco.MjData], dict[str, Array]]
     recovery_start: Callable[[np.random.Generator, mujoco.MjModel, mujoco.MjData], dict[str, Array]]

@@ -18,21 +18,9 @@ from safeexplorer.runs.settings import Settings
 from safeexplorer.runs.world import World
 
 LEARNER_COLUMNS = [
-    "recovery_rate",
-    "segments",
-    "segment_length",
-    "segment_success",
-    "policy_loss",
-    "value_loss",
-    "compat_loss",
-    "gradient_policy",
-    "gradient_value",
-    "gradient_compat",
-    "approx_kl",
-    "clip_share",
-    "entropy",
-    "explained_variance",
-    *diagnostics.COLUMNS,
+    *("recovery_rate", "segments", "segment_length", "segment_success", "policy_loss", "value_loss"),
+    *("compat_loss", "gradient_policy", "gradient_value", "gradient_compat", "approx_kl", "clip_share"),
+    *("entropy", "explained_variance", *diagnostics.COLUMNS),
 ]
 METRIC_COLUMNS = [
     *("update", "steps", "radius", "learning_rate", "return_mean", "return_trailing"),

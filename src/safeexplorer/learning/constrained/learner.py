@@ -60,15 +60,8 @@ class ConstrainedLearner:
         self.rewards = merge(self.rewards, rollout.task_reward.reshape(-1))
         reward = (rollout.task_reward - self.rewards.mean) / deviation(self.rewards)
         reward = np.clip(reward, -REWARD_CLIP, REWARD_CLIP)
-        self.state, metrics = self.improve(
-            self.state,
-            rollout,
-            np.float32(reward),
-            np.float32(cost),
-            np.float32(average - self.budget.limit),
-            order,
-            np.float32(learning_rate),
-        )
+        signals = map(np.float32, (reward, cost, average - self.budget.limit))
+        self.state, metrics = self.improve(self.state, rollout, *signals, order, np.float32(learning_rate))
         seen = rollout.observation.reshape(-1, rollout.observation.shape[-1])
         self.observations = merge(self.observations, seen)
         params = self.state.params | {"normaliser": normaliser(self.observations)}
@@ -88,12 +81,8 @@ class ConstrainedLearner:
 
     def get_state(self) -> tuple[ConstrainedState, dict[str, Any]]:
         """Parameters, optimisers, statistics and the costs of recent episodes."""
-        memory = {
-            "observations": self.observations,
-            "rewards": self.rewards,
-            "budget": self.budget.get_state(),
-        }
-        return (*jax.device_get(self.state), memory)
+        seen = {"observations": self.observations, "rewards": self.rewards}
+        return (*jax.device_get(self.state), seen | {"budget": self.budget.get_state()})
 
     def set_state(self, state: Any) -> None:
         """Go on from `get_state`."""
