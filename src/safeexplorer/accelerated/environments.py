@@ -5,8 +5,6 @@ given as it is, without wrappers that batch it or begin episodes anew. A row of 
 and behind it what only the critic sees, where `obs` is a dictionary with `state` and `privileged_state`.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable, Mapping
 from typing import Any, NamedTuple
 

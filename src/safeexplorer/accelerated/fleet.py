@@ -1,7 +1,5 @@
 """E robots and their learner, moved on together: rollout and update in one compiled function."""
 
-from __future__ import annotations
-
 from typing import Any, NamedTuple
 
 import jax

@@ -1,7 +1,5 @@
 """The weighted learner with everything that it carries from update to update on the device."""
 
-from __future__ import annotations
-
 import functools
 import math
 from collections.abc import Callable

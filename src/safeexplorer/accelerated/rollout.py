@@ -1,7 +1,5 @@
 """The mixed-policy rollout of `acting.collector`, traced: T steps of E robots without leaving the device."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from typing import Any, NamedTuple
 

@@ -5,8 +5,6 @@ parameters. That is the hypothesis of the unbiasedness theorem (mu and M indepen
 intervention written against this protocol can break it.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any, NamedTuple, Protocol

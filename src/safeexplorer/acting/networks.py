@@ -5,8 +5,6 @@ module as the argument `xp`: numpy unless said otherwise. A hidden layer is foll
 `ACTIVATIONS` by a key without numbers, such as `"elu": {}`: parameters know their activation, and no optimiser sees it.
 """
 
-from __future__ import annotations
-
 import math
 from typing import Any
 

@@ -5,8 +5,6 @@ box and [1], the index of the choice, for a categorical; everything between the 
 alike. Theorem 1 (masked gradient) asks only that log pi is differentiable.
 """
 
-from __future__ import annotations
-
 from typing import Any, NamedTuple
 
 import numpy as np

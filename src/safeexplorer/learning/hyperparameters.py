@@ -1,7 +1,5 @@
 """The numbers of the learners; nothing here needs JAX."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 
 

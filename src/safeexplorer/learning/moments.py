@@ -1,7 +1,5 @@
 """Running mean and deviation, as if all data had been seen at once."""
 
-from __future__ import annotations
-
 from typing import Any, NamedTuple
 
 import numpy as np

@@ -1,7 +1,5 @@
 """The networks as the learner sees them: first parameters, and densities in jax.numpy over whole rollouts."""
 
-from __future__ import annotations
-
 import math
 from typing import Any
 

@@ -4,8 +4,6 @@ Both stand still during a rollout and its update. What changes between updates i
 the policy and the value function are the same before and after.
 """
 
-from __future__ import annotations
-
 from typing import Any
 
 import jax.numpy as jnp

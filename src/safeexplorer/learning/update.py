@@ -1,7 +1,5 @@
 """One update of Algorithm 1: appraise, label, then epochs of minibatches. One compiled function."""
 
-from __future__ import annotations
-
 import functools
 from collections.abc import Callable
 from typing import Any, NamedTuple

@@ -2,8 +2,6 @@
 have ended well, and never if it ended in a fall. Everything has a fixed size, so that it works in numpy and in JAX
 alike: `xp` is the array module."""
 
-from __future__ import annotations
-
 from typing import Any, NamedTuple
 
 import numpy as np
