@@ -12,6 +12,7 @@ import safeexplorer
 
 PACKAGE = Path(safeexplorer.__file__).parent
 TESTS = Path(__file__).parent
+PAGE = TESTS.parent / "docs" / "architecture.md"
 # From the nouns to the commands; each room may import only from rooms above it (and from itself).
 ROOMS = [
     ["files"],
@@ -133,3 +134,21 @@ def test_tests_share_support_and_nothing_else():
     for path in TESTS.rglob("*.py"):
         tests = {name for name in imported(path) if re.match(r"(tests\.)?(.*\.)?(test_\w+|conftest)$", name)}
         assert tests == set(), path
+
+
+def test_the_page_leads_one_transition_through_functions_that_exist():
+    hops = re.findall(r"^\| \d+ \| `([\w/]+\.py): (\w+)` \|", PAGE.read_text(encoding="utf-8"), re.MULTILINE)
+    assert 10 <= len(set(hops)) == len(hops) <= 15
+    for file, name in hops:
+        nodes = ast.walk(ast.parse((PACKAGE / file).read_text(encoding="utf-8")))
+        assert name in {getattr(node, "name", None) for node in nodes}, f"{file}: {name}"
+
+
+def test_every_file_and_room_that_the_page_names_is_there():
+    page, root = PAGE.read_text(encoding="utf-8"), PAGE.parents[1]
+    for file in re.findall(r"`((?:\w+/)*\w+\.(?:py|toml))\b", page):
+        assert (PACKAGE / file).is_file() or (root / file).is_file(), file
+    assert [room for room in LEVEL if not re.search(rf"^ .*\b{room}\b", page, re.MULTILINE)] == [
+        "__init__",
+        "__main__",
+    ]
