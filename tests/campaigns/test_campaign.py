@@ -5,9 +5,11 @@ from __future__ import annotations
 import errno
 from collections import deque
 from dataclasses import dataclass, field, replace
+from io import StringIO
 from pathlib import Path
 
 import pytest
+from rich.console import Console
 
 from safeexplorer.campaigns import Campaign, make_engine, make_jobs
 from safeexplorer.campaigns.campaign import ATTEMPTS, Outcome
@@ -59,7 +61,7 @@ class Script:
 
 
 def finish(folder: Path) -> None:
-    write_json(folder / "run.json", {"updates": 3})
+    write_json(folder / "run.json", {"settings": {}, "updates": 3})
     write_json(folder / "summary.json", {"updates": 3, "steps": 300, "falls": 0, "seconds": 1.0})
 
 
@@ -178,6 +180,48 @@ def test_the_overview_reads_the_newest_whole_line(tmp_path):
     path.write_text("update,steps,return_trailing\n1,10,\n2,20,5.5\n3,3")
     assert last_row(path) == {"update": 2.0, "steps": 20.0, "return_trailing": 5.5}
     assert Overview.counts(make_jobs(SPECS, tmp_path)) == "3 runs: 3 waiting"
+
+
+@pytest.mark.parametrize(
+    "damage", [b"\xff\xfe,\n\xff,\n", b"update,steps\n1,x\n", b"update,steps\n1,\n", b"", b"\n\n"]
+)
+def test_the_overview_shows_the_others_beside_a_damaged_table(tmp_path, damage):
+    jobs = make_jobs(SPECS, tmp_path)
+    for job in jobs:
+        job.state = "running"
+        job.folder.mkdir()
+    (jobs[0].folder / "metrics.csv").write_bytes(damage)
+    (jobs[1].folder / "metrics.csv").write_text("update,steps,falls\n2,20,7\n")
+    console = Console(file=StringIO(), width=200)
+    console.print(Overview(console).table(jobs, 0.0))
+    assert console.file.getvalue().count("starting") == 2 and " 7 " in console.file.getvalue()
+
+
+class Full(Script):
+    """A disk on which nothing of the first run can be begun."""
+
+    def start(self, spec, folder):
+        if spec == SPECS[0]:
+            self.starts.append(1)
+            raise OSError(errno.ENOSPC, "No space left on device", str(folder))
+        return super().start(spec, folder)
+
+
+def test_a_full_disk_costs_a_run_its_three_attempts_and_the_others_nothing(tmp_path, monkeypatch):
+    def full(path, values):
+        raise OSError(errno.ENOSPC, "No space left on device", str(path))
+
+    monkeypatch.setattr("safeexplorer.campaigns.campaign.write_json", full)
+    engine = Full({2: deque([DONE]), 3: deque([DONE])})
+    jobs = make_jobs(SPECS, tmp_path)
+    Campaign(jobs, engine).run()
+    assert [job.state for job in jobs] == ["failed", "finished", "finished"]
+    assert engine.starts.count(1) == ATTEMPTS and "No space left on device" in jobs[0].error
+
+
+def test_a_lock_that_is_a_link_is_not_waited_for(tmp_path):
+    (tmp_path / "lock").symlink_to(tmp_path / "elsewhere")
+    assert not is_held(tmp_path)  # the attempt is started, and told
 
 
 class Hanging(Script):

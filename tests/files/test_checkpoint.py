@@ -67,6 +67,15 @@ def test_a_non_finite_array_is_not_saved(tmp_path):
     assert [int(path.name) for path in checkpoints(tmp_path)] == [1]
 
 
+def test_what_was_undone_is_dropped_and_other_names_are_no_checkpoints(tmp_path):
+    for step in (1, 5, 10):
+        save_checkpoint(tmp_path, step, ARRAYS, {"step": step})
+    (tmp_path / "10-copy").mkdir()
+    save_checkpoint(tmp_path, 7, ARRAYS, {"step": 7})  # 10 could not be read: the run went on from 5
+    assert [path.name for path in checkpoints(tmp_path)] == ["0000000005", "0000000007"]
+    assert load_latest(tmp_path)[1] == {"step": 7} and (tmp_path / "10-copy").is_dir()
+
+
 class Trap:
     def __reduce__(self):
         return exec, ("raise SystemExit('a pickle was executed')",)

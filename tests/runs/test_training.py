@@ -167,10 +167,45 @@ def test_a_terminal_that_hangs_up_stops_a_training_and_saves_it(tmp_path):
 
 def test_what_dead_processes_left_is_swept(tmp_path):
     (tmp_path / "checkpoints" / ".0000000009.12345").mkdir(parents=True)
-    (tmp_path / ".summary.json.12345").write_text("{")
+    (tmp_path / ".summary.json.12345.part").write_text("{")
+    (tmp_path / ".history.1").write_text("of somebody else")
     train(replace(SMALL, steps=256), tmp_path)
     left = [path.name for path in [*tmp_path.iterdir(), *(tmp_path / "checkpoints").iterdir()]]
-    assert not [name for name in left if name.startswith(".")]
+    assert [name for name in left if name.startswith(".")] == [".history.1"]
+
+
+def test_a_checkpoint_is_not_written_twice_and_what_a_robot_learned_is_saved_whatever_it_raises(tmp_path):
+    run = open_run(SMALL.resolved(), tmp_path)
+    run.run_update()
+    run.save()
+    (tmp_path / "checkpoints" / "0000000001" / "untouched").touch()
+    run.save()
+    assert (tmp_path / "checkpoints" / "0000000001" / "untouched").exists()
+    run.run_update()
+    run.collector.collect = fails = lambda *_: 1 / 0
+    for state, saved in (
+        (run.collector.get_state(), 1),
+        ({}, 2),
+    ):  # of a simulation, which is repeated; of a robot
+        run.collector.get_state = lambda state=state: state
+        with pytest.raises(ZeroDivisionError):
+            run.run_update()
+        assert (run.update, run.saved, run.collector.collect) == (2, saved, fails)
+    run.close()
+
+
+def test_falls_replace_links_and_leave_the_files_of_others(tmp_path):
+    (tmp_path / "falls").mkdir()
+    (tmp_path / "victim").write_text("precious")
+    (tmp_path / "falls" / "00000001.npz").symlink_to(tmp_path / "victim")
+    (tmp_path / "falls" / "notes.txt").write_text("mine")
+    settings = replace(SMALL, method="ppo", checkpoint_every=1)
+    with pytest.raises(Stopped):
+        train(settings, tmp_path, lambda run, row: row["falls"] == 0)
+    assert (tmp_path / "victim").read_text() == "precious"
+    shutil.copy(tmp_path / "falls" / "00000001.npz", tmp_path / "falls" / "first.npz")
+    train(settings, tmp_path)
+    assert {"first.npz", "notes.txt"} <= {path.name for path in (tmp_path / "falls").iterdir()}
 
 
 # -- records that are not as they were saved

@@ -120,7 +120,14 @@ def describe_space(space: gymnasium.Space) -> dict[str, Any]:
 
 
 def space_of(values: dict[str, Any]) -> gymnasium.Space:
-    """Back from `describe_space`."""
+    """Back from `describe_space`; from a file that was changed it is no space."""
+    try:
+        return space_from(values)
+    except Exception as error:  # gymnasium raises almost anything
+        raise ValueError(f"{values} describes no space: {error!r}") from error
+
+
+def space_from(values: dict[str, Any]) -> gymnasium.Space:
     if values["kind"] == "discrete":
         return Discrete(values["n"], start=values["start"])
     if values["kind"] == "multi_discrete":

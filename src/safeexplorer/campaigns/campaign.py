@@ -6,6 +6,7 @@ runs are left alone, unfinished ones continue from their checkpoints, one writer
 
 import time
 from collections.abc import Callable, Iterable
+from contextlib import suppress
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Generic, NamedTuple, Protocol, TypeVar
@@ -73,6 +74,7 @@ class Job:
     checkpoint: int = 0
     pulse: tuple[int, int] = (0, 0)  # of the attempt, when it was seen last to have changed
     beat: float = 0.0  # when that was
+    verdict: Outcome | None = None  # of an attempt that was killed from here
 
     @property
     def over(self) -> bool:
@@ -124,7 +126,7 @@ class Campaign(Generic[Handle]):
             if outcome is not None:
                 job.seconds += time.perf_counter() - job.began
                 job.handle = None
-                self.judge(job, outcome)
+                self.judge(job, job.verdict or outcome)
 
     def feel_pulses(self) -> None:
         """Kill attempts that stopped making progress; they are tried again from their checkpoints.
@@ -138,11 +140,7 @@ class Campaign(Generic[Handle]):
                 job.pulse, job.beat = pulse, now
             elif now - job.beat > self.patience:
                 self.engine.kill(job.handle)
-                while self.engine.outcome(job.handle) is None:
-                    time.sleep(POLL_SECONDS)
-                job.seconds += now - job.began
-                job.handle = None
-                self.judge(job, Outcome(f"no progress in {self.patience:g} s, killed"))
+                job.verdict, job.beat = Outcome(f"no progress in {self.patience:g} s, killed"), now
 
     def judge(self, job: Job, outcome: Outcome) -> None:
         """Finished, failed for good, to be tried again, or in somebody else's hands."""
@@ -177,14 +175,17 @@ class Campaign(Generic[Handle]):
         if is_held(job.folder):
             job.state, job.began = ELSEWHERE, time.perf_counter()
             return
-        job.folder.mkdir(parents=True, exist_ok=True)
-        (job.folder / "failure.json").unlink(missing_ok=True)
-        job.checkpoint = max(job.checkpoint, last_checkpoint(job.folder))
-        job.attempts += 1
-        job.began = time.perf_counter()
-        job.pulse, job.beat = pulse_of(job.folder), job.began
-        job.handle = self.engine.start(job.spec, job.folder)
-        job.state = RUNNING
+        job.attempts, job.verdict, job.began = job.attempts + 1, None, time.perf_counter()
+        try:
+            job.folder.mkdir(parents=True, exist_ok=True)
+            (job.folder / "failure.json").unlink(missing_ok=True)
+            job.checkpoint = max(job.checkpoint, last_checkpoint(job.folder))
+            job.pulse, job.beat = pulse_of(job.folder), job.began
+            job.handle = self.engine.start(job.spec, job.folder)
+        except OSError as error:  # a full disk, no more processes: an attempt of this run, not of the others
+            self.judge(job, Outcome(str(error)))
+        else:
+            job.state = RUNNING
 
     def running(self) -> list[Job]:
         return [job for job in self.jobs if job.state == RUNNING]
@@ -216,6 +217,7 @@ def last_checkpoint(folder: Path) -> int:
 
 
 def write_failure(job: Job) -> None:
-    """So that every table that needed the run can say why it is missing."""
+    """So that every table that needed the run can say why it is missing; where the disk allows it."""
     facts = {"settings": job.spec.settings.as_dict(), "error": job.error, "attempts": job.attempts}
-    write_json(job.folder / "failure.json", facts)
+    with suppress(OSError):
+        write_json(job.folder / "failure.json", facts)

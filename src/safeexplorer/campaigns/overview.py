@@ -66,7 +66,7 @@ class Overview:
         )
         for job in [job for job in jobs if job.state in (RUNNING, ELSEWHERE)][:40]:
             row, total = last_row(job.folder / "metrics.csv"), job.spec.settings.updates
-            if row is None:
+            if row is None or any(row.get(name) is None for name in ("steps", "update", "falls")):
                 table.add_row(Text(job.spec.label), ProgressBar(1, 0, 20), "", "starting", "", "", "")
                 continue
             began = self.starts.setdefault((job.spec.key, job.attempts), (now, row["steps"]))
@@ -77,9 +77,9 @@ class Overview:
                 ProgressBar(total, row["update"], 20),
                 f"{row['update'] / total:.0%}",
                 speed,
-                "" if row["return_trailing"] is None else f"{row['return_trailing']:,.0f}",
+                "" if row.get("return_trailing") is None else f"{row['return_trailing']:,.0f}",
                 f"{row['falls']:,.0f}",
-                "" if row["recovery_rate"] is None else f"{row['recovery_rate']:.0%}",
+                "" if row.get("recovery_rate") is None else f"{row['recovery_rate']:.0%}",
             )
         return Group(table, Text(self.counts(jobs), style="bold"))
 

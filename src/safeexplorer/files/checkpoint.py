@@ -71,7 +71,10 @@ def unflatten_like(template: Any, flat: dict[str, np.ndarray], prefix: str = "")
 
 
 def save_checkpoint(folder: Path, step: int, arrays: dict[str, np.ndarray], state: dict[str, Any]) -> Path:
-    """Write checkpoint `step`, then drop all but the last two. Non-finite floats are refused."""
+    """Write checkpoint `step`, then drop later ones, which were undone, and all but the last two before.
+
+    Non-finite floats are refused.
+    """
     for name, array in arrays.items():
         if np.issubdtype(array.dtype, np.floating) and not np.isfinite(array).all():
             raise FloatingPointError(
@@ -93,14 +96,15 @@ def save_checkpoint(folder: Path, step: int, arrays: dict[str, np.ndarray], stat
         shutil.rmtree(target)
     os.replace(temporary, target)
     fsync(folder)
-    for old in checkpoints(folder)[:-KEPT]:
-        shutil.rmtree(old)
+    found = checkpoints(folder)
+    for other in found[found.index(target) + 1 :] + found[: found.index(target) + 1][:-KEPT]:
+        shutil.rmtree(other)
     return target
 
 
 def checkpoints(folder: Path) -> list[Path]:
     """Complete checkpoints, oldest first. Temporary names start with a dot."""
-    return sorted(path for path in folder.glob("[0-9]*") if path.is_dir()) if folder.is_dir() else []
+    return sorted(path for path in folder.glob("[0-9]*") if path.name.isdecimal() and path.is_dir())
 
 
 def load_checkpoint(path: Path) -> tuple[dict[str, np.ndarray], dict[str, Any]]:

@@ -48,8 +48,8 @@ def is_allowed(f: Field, value: Any) -> bool:
     """Is it of the kind, and within the bounds?"""
     kind, rule = kind_of(f), f.metadata
     if kind is tuple:
-        whole = all(isinstance(width, int) and 0 < width <= WIDEST for width in value)
-        return 0 < len(value) <= DEEPEST and whole
+        wide = isinstance(value, tuple | list) and 0 < len(value) <= DEEPEST
+        return wide and all(type(width) is int and 0 < width <= WIDEST for width in value)
     if kind in (str, bool):
         return isinstance(value, kind) and (not rule["choices"] or value in rule["choices"])
     number = isinstance(value, int if kind is int else int | float) and not isinstance(value, bool)

@@ -42,8 +42,8 @@ def is_held(folder: Path) -> bool:
     try:
         with open(folder / "lock", encoding="utf-8", opener=no_link) as file:
             fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
-    except FileNotFoundError:
-        return False
-    except OSError:
+    except BlockingIOError:
         return True
+    except OSError:  # there is none, or it cannot be opened: whoever tries to hold the folder is told
+        return False
     return False

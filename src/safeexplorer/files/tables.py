@@ -116,16 +116,14 @@ def read_columns(path: Path) -> dict[str, np.ndarray]:
 
 
 def last_row(path: Path) -> dict[str, float | None] | None:
-    """The newest whole row, without reading the rest; None where there is none yet."""
-    if not path.is_file():
+    """The newest whole row, without reading the rest; None where there is none that can be read."""
+    try:
+        with open(path, "rb") as file:
+            names = file.readline().decode().strip().split(",")
+            start = file.tell()
+            size = file.seek(0, 2)
+            file.seek(max(start, size - TAIL_BYTES))
+            values = file.read().split(b"\n")[-2].split(b",")
+        return {name: float(value) if value else None for name, value in zip(names, values, strict=True)}
+    except (OSError, ValueError, IndexError):
         return None
-    with open(path, "rb") as file:
-        names = file.readline().decode().strip().split(",")
-        start = file.tell()
-        size = file.seek(0, 2)
-        file.seek(max(start, size - TAIL_BYTES))
-        lines = file.read().decode().split("\n")[:-1]
-    values = lines[-1].split(",") if lines else []
-    if len(values) != len(names):
-        return None
-    return {name: float(value) if value else None for name, value in zip(names, values, strict=True)}

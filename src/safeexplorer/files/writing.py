@@ -8,6 +8,8 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, BinaryIO
 
+UNFINISHED = ".part"  # how names of files end that are being written
+
 
 def no_link(path: str, flags: int) -> int:
     """For `open`: a symbolic link is not followed, so that nobody is led to write elsewhere."""
@@ -22,7 +24,7 @@ def no_link(path: str, flags: int) -> int:
 @contextmanager
 def replacing(path: Path) -> Iterator[BinaryIO]:
     """A file under a temporary name that takes the place of `path` once it is written and on disk."""
-    temporary = path.with_name(f".{path.name}.{os.getpid()}")
+    temporary = path.with_name(f".{path.name}.{os.getpid()}{UNFINISHED}")
     try:
         with open(temporary, "wb", opener=no_link) as file:
             yield file
@@ -37,9 +39,8 @@ def replacing(path: Path) -> Iterator[BinaryIO]:
 
 def sweep(folder: Path) -> None:
     """Remove what processes that died while writing have left; for the one that holds the folder."""
-    for left in folder.glob(".*.[0-9]*"):
-        if left.is_file() and left.suffix[1:].isdigit():
-            left.unlink()
+    for left in folder.glob(f".*.[0-9]*{UNFINISHED}"):
+        left.unlink()
 
 
 def write_text(path: Path, text: str) -> None:

@@ -6,6 +6,7 @@ import numpy as np
 
 from safeexplorer.acting.accounting import Episode
 from safeexplorer.acting.trajectory import Rollout
+from safeexplorer.files.writing import replacing, sweep
 from safeexplorer.runs.exits import Recorded
 
 LEAD_SECONDS = 2.0
@@ -33,6 +34,7 @@ class BlackBox:
         self._pose, self._poses = env.pose, self.history[env.pose_name]
         self.count = 0
         folder.mkdir(exist_ok=True)
+        sweep(folder)
 
     def before_step(self, step: int) -> None:
         """Note the pose in which this step begins."""
@@ -63,7 +65,8 @@ class BlackBox:
         window = {name: array[steps, episode.robot] for name, array in self.history.items()}
         edge = np.nan if radius is None else radius
         facts = {"update": episode.update, "robot": episode.robot, "radius": edge, "rate": self.rate}
-        np.savez(self._path(number), **window, **facts)
+        with replacing(self._path(number)) as file:
+            np.savez(file, **window, **facts)
 
     def _drop_old(self, count: int) -> None:
         """Remove what is neither among the first falls nor, with `count` falls in all, among the latest."""
@@ -84,6 +87,6 @@ class BlackBox:
         self.count = int(state["count"])
         for name, array in self.history.items():
             array[: self.lead] = state[name]
-        for path in self.folder.glob("*.npz"):
-            if int(path.stem) > self.count:
+        for path in self.folder.glob("[0-9]*.npz"):
+            if path.stem.isdecimal() and int(path.stem) > self.count:
                 path.unlink()

@@ -81,7 +81,10 @@ def alike(old: Any, new: Any) -> bool:
     """Equal, numbers up to rounding."""
     if not (isinstance(old, list) and isinstance(new, list)):
         return old == new
-    one, other = np.array(old, float), np.array(new, float)  # None becomes NaN
+    try:
+        one, other = np.array(old, float), np.array(new, float)  # None becomes NaN
+    except (TypeError, ValueError):  # a file that was changed
+        return False
     return one.shape == other.shape and np.allclose(one, other, rtol=1e-4, atol=1e-6, equal_nan=True)
 
 

@@ -18,7 +18,6 @@ from safeexplorer.acting.networks import Layers, Params
 from safeexplorer.acting.policy import Sizes
 from safeexplorer.adapters.spaces import sizes_of, space_of
 from safeexplorer.files.checkpoint import load_latest, under, unflatten_like
-from safeexplorer.files.reading import read_json
 from safeexplorer.files.tables import read_columns
 from safeexplorer.learning.constrained.budget import Budget
 from safeexplorer.learning.constrained.learner import ConstrainedLearner, init_params
@@ -27,6 +26,7 @@ from safeexplorer.learning.methods import CONSTRAINED, PARTS
 from safeexplorer.learning.networks import init_actor_critic
 from safeexplorer.learning.prepared import PreparedLearner
 from safeexplorer.recovery import load_recovery
+from safeexplorer.runs.facts import read_facts
 from safeexplorer.runs.settings import Settings, stored_settings
 from safeexplorer.runs.world import make_intervention
 
@@ -125,10 +125,13 @@ def run_spaces(folder: Path) -> tuple[Space, Space]:
         env = robots.make(settings.robot, 1)
         env.close()
         return env.single_observation_space, env.single_action_space
-    stored = read_json(folder / "run.json").get("spaces")
+    stored = read_facts(folder).get("spaces")
     if stored is None:
         raise ValueError(f"{folder} was made by an older release, which did not note its spaces")
-    observation, action = map(space_of, stored)
+    try:
+        observation, action = map(space_of, stored)
+    except ValueError as error:
+        raise ValueError(f"{folder / 'run.json'} is damaged: {error}") from error
     return observation, action
 
 

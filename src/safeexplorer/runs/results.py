@@ -11,10 +11,10 @@ from pathlib import Path
 from typing import Any
 
 from safeexplorer.files.console import notice
-from safeexplorer.files.reading import read_json, read_json_if_any
+from safeexplorer.files.reading import NUMBER, read_json
 from safeexplorer.files.writing import write_text
+from safeexplorer.runs.facts import REPLAY, STRETCHES, read_facts, read_failure, read_replay
 from safeexplorer.runs.seals import check_seals
-from safeexplorer.runs.settings import settings_in
 from safeexplorer.runs.specs import RunSpec, spec_from_dict
 from safeexplorer.runs.stretches import stretches_of
 from safeexplorer.runs.summary import (
@@ -32,6 +32,24 @@ from safeexplorer.runs.summary import (
 FORMAT = 2
 COUNTED = ("updates", "seconds", "final_episodes", *COUNTS)
 FINISHED, UNFINISHED, FAILED = "finished", "unfinished", "failed"
+COLUMNS = {"*": [NUMBER | None]}
+SHAPE = {
+    "format": int,
+    "settings": dict,
+    "name": str,
+    "status": str,
+    "updates": int,
+    "error?": str,
+    "provenance": dict,
+    "recovery?": dict,
+    "numbers": {"*": NUMBER | None},
+    "levels": [[NUMBER]],
+    "curve": COLUMNS,
+    "evaluations": COLUMNS,
+    "replay?": REPLAY,
+    "stretches?": STRETCHES,
+    "records?": dict,
+}
 
 
 @dataclass(frozen=True)
@@ -74,23 +92,23 @@ class Result:
 
 def read_result(path: Path) -> Result:
     """A result from its file."""
-    return result_from_dict(read_json(path), path)
+    return result_from_dict(read_json(path, SHAPE), path)
 
 
 def result_from_dict(values: dict[str, Any], path: Path) -> Result:
     """A result from the content of its file."""
-    if values.get("format") not in (1, FORMAT):
-        raise ValueError(f"{path}: format is {values.get('format')!r}; allowed: 1, {FORMAT}")
+    if values["format"] not in (1, FORMAT):
+        raise ValueError(f"{path}: format is {values['format']}; allowed: 1, {FORMAT}")
     if values["format"] == 1:  # its J_mix was that of the last 100 training episodes
         values["numbers"]["trailing_return_late"] = values["numbers"].pop("mixed_return_late", None)
         values["numbers"].pop("gap_late", None)
         values["evaluations"].pop("gap", None)
-    plain = {k: v for k, v in values.items() if k not in ("format", "key", "settings")}
+    plain = {k: v for k, v in values.items() if k not in ("format", "key", "settings") and v is not None}
     known = [f.name for f in fields(Result) if f.name not in ("spec", "folder")]
     unknown = sorted(set(plain) - set(known))
     if unknown:
         raise ValueError(f"{path}: unknown key {unknown[0]!r}; known: {', '.join(known)}")
-    return checked(Result(spec=spec_from_dict(settings_in(values, path)), **plain), path)
+    return checked(Result(spec=spec_from_dict(values["settings"]), **plain), path)
 
 
 def checked(result: Result, path: Path) -> Result:
@@ -98,6 +116,9 @@ def checked(result: Result, path: Path) -> Result:
     allowed = (FINISHED, UNFINISHED, FAILED)
     if result.status not in allowed:
         raise ValueError(f"{path}: status is {result.status!r}; allowed: {', '.join(allowed)}")
+    planned = result.spec.settings.updates
+    if result.updates > planned:
+        raise ValueError(f"{path}: updates is {result.updates}; the run has {planned}")
     for name, value in {"updates": result.updates, **result.numbers}.items():
         number = isinstance(value, int | float) and not isinstance(value, bool) and math.isfinite(value)
         if not (number or value is None) or (name in COUNTED and value is not None and value < 0):
@@ -116,9 +137,9 @@ def checked(result: Result, path: Path) -> Result:
 
 def collect_run(folder: Path) -> Result:
     """Read a run folder, finished or not."""
-    failure = read_json_if_any(folder / "failure.json")
-    facts = read_json_if_any(folder / "run.json") or failure or {}
-    spec = spec_from_dict(settings_in(facts, folder / "run.json"))
+    failure = read_failure(folder)
+    facts = failure if failure and not (folder / "run.json").is_file() else read_facts(folder)
+    spec = spec_from_dict(facts["settings"])
     if not (folder / "evaluations.csv").is_file():  # it stopped before it opened its records
         error = failure["error"] if failure else None
         return Result(folder.name, spec, FAILED if failure else UNFINISHED, 0, error, folder=folder)
@@ -138,7 +159,7 @@ def collect_run(folder: Path) -> Result:
         levels=thin_levels(success_levels(episodes["total_return"], episodes["fell"])),
         curve=sample_curve(metrics),
         evaluations={k: tidy_list(evaluations[k]) for k in ("steps", "total_return", "gap", "falls", "beta")},
-        replay=read_json_if_any(folder / "replay.json"),
+        replay=read_replay(folder),
         stretches=stretches_of(facts),
         records=records,
         folder=folder,

@@ -9,8 +9,8 @@ import numpy as np
 from safeexplorer.files.checkpoint import flatten, save_checkpoint, under, unflatten_like
 from safeexplorer.files.console import notice
 from safeexplorer.files.fields import difference
-from safeexplorer.files.reading import read_json
 from safeexplorer.files.tables import Mark
+from safeexplorer.runs.facts import read_facts
 from safeexplorer.runs.likeness import changes, not_comparable
 from safeexplorer.runs.settings import from_dict
 from safeexplorer.runs.stretches import go_on
@@ -57,6 +57,7 @@ def restore_run(
     for name, rng in run.streams._asdict().items():
         rng.bit_generator.state = state["streams"][name]
     run.update, run.seconds = state["update"], state["seconds"]
+    run.saved = run.update
 
 
 def refuse_changes(run: Training, state: dict[str, Any]) -> None:
@@ -68,7 +69,7 @@ def refuse_changes(run: Training, state: dict[str, Any]) -> None:
     before, now = state["recovery_digest"], run.recovery.digest if run.recovery is not None else None
     if now is not None and before != now:
         changed.append(f"recovery weights: {before[:12]} -> {now[:12]}")
-    began = read_json(run.folder / "run.json").get("world")  # older runs did not write it down
+    began = read_facts(run.folder).get("world")  # older runs did not write it down
     if began is not None and not changed:
         changed = changes(began, run.world)
     if changed:

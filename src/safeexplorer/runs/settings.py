@@ -12,11 +12,11 @@ from safeexplorer.acting.handover import Plan
 from safeexplorer.acting.networks import ACTIVATIONS
 from safeexplorer.acting.schedules import SHAPES
 from safeexplorer.files.fields import check_fields, demand, plain, setting, share_of
-from safeexplorer.files.reading import read_json
 from safeexplorer.learning.hyperparameters import ConstrainedHyperparameters, Hyperparameters
 from safeexplorer.learning.methods import CONSTRAINED, PARTS, SAFEEXPLORER_AUTO, Method, get_method
 from safeexplorer.robots import get_robot
 from safeexplorer.robots.robot import Robot
+from safeexplorer.runs.facts import read_facts
 
 INTERVENTIONS = ("safe_region", "jump_start")
 SCHEDULES = (*SHAPES, "constant", "auto")
@@ -193,6 +193,7 @@ class Settings:
 
     def resolved(self) -> Settings:
         """Checked, with the robot's and the method's own values filled in."""
+        check_fields(self)
         own = method_defaults(self) | robot_defaults(self)
         missing = {name: value for name, value in own.items() if getattr(self, name) is None}
         settings = replace(self, **missing, hidden=tuple(self.hidden))
@@ -268,7 +269,7 @@ def from_dict(values: dict[str, Any]) -> Settings:
     unknown = sorted(set(values) - known)
     if unknown:
         raise ValueError(f"unknown setting {unknown[0]!r}; known: {', '.join(sorted(known))}")
-    return replace(Settings(), **values | ({"hidden": tuple(values["hidden"])} if "hidden" in values else {}))
+    return replace(Settings(), **{k: tuple(v) if isinstance(v, list) else v for k, v in values.items()})
 
 
 def stored_settings(folder: Path) -> Settings:
@@ -277,18 +278,9 @@ def stored_settings(folder: Path) -> Settings:
     if not path.is_file():
         raise ValueError(f"{folder} holds no run: there is no run.json in it")
     try:
-        settings = from_dict(settings_in(read_json(path), path))
-        settings.resolved()
-    except (ValueError, TypeError) as error:
+        return from_dict(read_facts(folder)["settings"]).resolved()
+    except ValueError as error:
         raise ValueError(error if str(path) in str(error) else f"{path}: settings: {error}") from error
-    return settings
-
-
-def settings_in(facts: dict[str, Any], path: Path) -> dict[str, Any]:
-    """The settings in the file of a run."""
-    if not isinstance(facts.get("settings"), dict):
-        raise ValueError(f"{path} is damaged: it holds no settings")
-    return facts["settings"]
 
 
 def robot_settings(folder: Path, instead: str) -> Settings:

@@ -9,8 +9,8 @@ from safeexplorer.adapters.spaces import describe_space
 from safeexplorer.files.console import notice
 from safeexplorer.files.fields import difference
 from safeexplorer.files.provenance import provenance
-from safeexplorer.files.reading import read_json
 from safeexplorer.files.writing import write_json
+from safeexplorer.runs.facts import read_facts
 from safeexplorer.runs.likeness import ROWS, answers
 from safeexplorer.runs.settings import Settings
 from safeexplorer.runs.world import World
@@ -36,8 +36,7 @@ def stretches_of(facts: dict[str, Any]) -> list[dict[str, Any]]:
 
 def go_on(folder: Path, update: int, exact: bool) -> None:
     """A run that continues after `update` updates: other versions are said and written down, or refused."""
-    path = folder / "run.json"
-    facts, now = read_json(path), provenance()
+    facts, now = read_facts(folder), provenance()
     stretches = stretches_of(facts)
     kept = [s for s in stretches if s["update"] < update] or stretches[:1]  # what came later was undone
     changed = difference(kept[-1]["provenance"], now)
@@ -51,4 +50,4 @@ def go_on(folder: Path, update: int, exact: bool) -> None:
         )
         kept.append({"update": update, "provenance": now})
     if kept != facts.get("stretches"):
-        write_json(path, facts | {"stretches": kept})
+        write_json(folder / "run.json", facts | {"stretches": kept})

@@ -6,8 +6,9 @@ from typing import Any
 
 import numpy as np
 
-from safeexplorer.files.reading import read_json, read_json_if_any
+from safeexplorer.files.reading import read_json_if_any
 from safeexplorer.files.tables import read_columns
+from safeexplorer.runs.facts import SUMMARY, read_facts
 
 Columns = dict[str, np.ndarray]
 
@@ -27,14 +28,15 @@ FALLS_GRAIN = 0.005  # of the falls-to-success staircase: exact up to 200 falls,
 def read_summary(folder: Path) -> dict[str, Any] | None:
     """`summary.json` of a run that has finished: whole, and in agreement with its `run.json`. None without one."""
     path = folder / "summary.json"
-    summary = read_json_if_any(path)
+    summary = read_json_if_any(path, SUMMARY)
     if summary is None:
         return None
     for name in ("steps", "updates", "falls", "seconds"):
-        value = summary.get(name)
-        if not (isinstance(value, int | float) and not isinstance(value, bool) and value >= 0):
-            raise ValueError(f"{path} is damaged: {name} is {value!r}; allowed: a number of at least 0")
-    planned = read_json(folder / "run.json").get("updates")
+        if summary[name] < 0:
+            raise ValueError(
+                f"{path} is damaged: {name} is {summary[name]!r}; allowed: a number of at least 0"
+            )
+    planned = read_facts(folder).get("updates")
     if summary["updates"] != planned:
         raise ValueError(f"{path} is of {summary['updates']} updates, the run of {planned}")
     return summary
@@ -44,13 +46,13 @@ def is_finished(folder: Path) -> bool:
     """Has the run ended, and says so in a file that can be read?"""
     try:
         return read_summary(folder) is not None
-    except ValueError:
+    except (ValueError, OSError):
         return False
 
 
 def summarise_run(folder: Path, seconds: float) -> dict[str, Any]:
     """A finished run in a few numbers."""
-    facts = read_json(folder / "run.json")
+    facts = read_facts(folder)
     head = {name: facts["settings"][name] for name in ("robot", "method", "seed")}
     found = numbers(*read_records(folder), facts["updates"])
     return head | {"updates": facts["updates"]} | found | {"seconds": seconds}

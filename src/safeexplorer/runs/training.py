@@ -4,6 +4,7 @@ import threading
 import time
 from collections import deque
 from collections.abc import Callable
+from contextlib import closing
 from functools import partial
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -70,6 +71,7 @@ class Training:
         self.ledger = Ledger(self.env.num_envs)
         self.trailing: deque[float] = deque(maxlen=TRAILING)
         self.update, self.seconds = 0, 0.0
+        self.saved = -1  # the update of the last checkpoint
         self.asked_to_stop = threading.Event()
         many = settings.analytic_samples > 1
         self.reroller = (
@@ -90,9 +92,10 @@ class Training:
         progress = self.settings.progress(self.update)
         try:
             rollout = self.collect(progress)
-        except Stopped:  # by a robot that is waited for: this update has not happened
+        except BaseException:  # this update has not happened
             self.update -= 1
-            self.save()
+            if not self.collector.get_state():  # a robot, whose run goes on between rollouts
+                self.save()
             raise
         radius = self.radius(progress)  # of the rollout: an automatic one changes with the update
         learned = {"radius": radius} | self.learn(rollout, progress)
@@ -181,8 +184,10 @@ class Training:
         self.collector.observer = self.records
 
     def save(self) -> None:
-        """A checkpoint from which the run continues bit for bit."""
-        save_run(self)
+        """A checkpoint from which the run continues bit for bit; one that was saved already stays untouched."""
+        if self.saved != self.update:
+            save_run(self)
+            self.saved = self.update
 
     def seals(self) -> dict[str, dict[str, Any]]:
         """The length and the SHA-256 of every record."""
@@ -221,8 +226,8 @@ def train(
                 advance(run, watch)
             write_json(folder / "summary.json", summarise_run(folder, run.seconds) | {"records": run.seals()})
         finally:
-            run.world.finish()
-            run.close()
+            with closing(run):
+                run.world.finish()
     return run
 
 
