@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-from gymnasium import Space, spaces
+from gymnasium import Space
 
 from safeexplorer.acting.collector import Collector
 from safeexplorer.acting.evaluation import Evaluation, evaluate
@@ -34,7 +34,7 @@ from safeexplorer.adapters.spaces import (
     flat_action_space,
     flat_observation_space,
     in_space,
-    is_row,
+    rows_of,
     sizes_of,
     space_of,
 )
@@ -209,25 +209,16 @@ class SafeExplorer:
     # -- acting --------------------------------------------------------------------------------------------
 
     def predict(
-        self,
-        observation: np.ndarray,
-        state: Any = None,
-        episode_start: Any = None,
-        deterministic: bool = False,
+        self, observation: Any, state: Any = None, episode_start: Any = None, deterministic: bool = False
     ) -> tuple[np.ndarray, Any]:
-        """The policy's action within the bounds, for one observation [n] or many [k, n]; `state` passes through."""
-        if not is_row(self.observation_space) and self.observation_space.contains(observation):
-            observation = spaces.flatten(self.observation_space, observation)
-        observation = np.asarray(observation, np.float32)
-        size = flat_observation_space(self.observation_space).shape[0]
-        if observation.shape[-1:] != (size,) or observation.ndim > 2:
-            raise ValueError(f"observation has shape {observation.shape}; allowed: ({size},) or (k, {size})")
-        if not np.isfinite(observation).all():
+        """The policy's action within the bounds, for one observation or many at once, flat or as the environment gives
+        them; `state` passes through."""
+        rows, alone = rows_of(observation, self.observation_space)
+        if not np.isfinite(rows).all():
             raise ValueError("observation holds a number that is not finite; no action follows from it")
-        rows = observation.reshape(-1, size)
         noise = 0.0 if deterministic else draw_noise(self.learner.params, (len(rows),), self._rng)
-        action = in_space(propose(self.learner.params, rows, noise), self.action_space)
-        return (action[0] if observation.ndim == 1 else action), state
+        action = in_space(propose(self.learner.params, rows.astype(np.float32), noise), self.action_space)
+        return (action[0] if alone else action), state
 
     def evaluate(self, env: Any = None, seed: int = 0, deterministic: bool = True) -> Evaluation:
         """The policy alone, recovery disabled: means over one episode in each environment of `env`.
@@ -318,9 +309,12 @@ class SafeExplorer:
             brought += ["schedule", "max_radius"]
         own = {name: value for name, value in self.settings.as_dict().items() if name not in brought}
         agent = type(self)(env, **own | arguments)
-        spaces = [self.observation_space, self.action_space]
-        if [space_of(describe_space(s)) for s in (agent.observation_space, agent.action_space)] != spaces:
-            raise ValueError(f"{path} was trained on other spaces: {spaces[0]} and {spaces[1]}")
+        observation, action = (
+            space_of(describe_space(s)) for s in (agent.observation_space, agent.action_space)
+        )
+        known = self.observation_space  # older files hold the rows that it becomes
+        if known not in (observation, flat_observation_space(observation)) or action != self.action_space:
+            raise ValueError(f"{path} was trained on other spaces: {known} and {self.action_space}")
         agent.learner.set_state(self.learner.get_state())
         return agent
 

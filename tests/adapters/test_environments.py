@@ -172,6 +172,23 @@ def test_an_environment_that_is_not_deterministic_is_found_out_when_repeated():
     assert not other.set_state(env.get_state())
 
 
+def test_an_environment_with_a_generator_of_its_own_kind_is_repeated_only_in_its_first_episode():
+    class OldGenerator(Drift):
+        np_random = property(lambda self: self.old, lambda self, value: None)
+
+        def reset(self, *, seed=None, options=None):
+            self.old = np.random.RandomState(seed) if seed is not None else self.old
+            return Drift.reset(self)
+
+    env, other = (Environments(vectorise([lambda: OldGenerator(limit=5)], 1)) for _ in range(2))
+    env.reset(seed=5)
+    env.step(np.zeros((1, 1)))
+    assert other.set_state(env.get_state())
+    for _ in range(6):
+        env.step(np.zeros((1, 1)))
+    assert env.get_state() == {} and not other.set_state({})
+
+
 def test_an_environment_that_spends_steps_on_resets_is_refused_with_advice():
     with pytest.raises(
         ValueError, match=r"Stepper declares .*NEXT_STEP.*allowed: .*SyncVectorEnv.*SAME_STEP"

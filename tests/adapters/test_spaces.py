@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 import itertools
+import json
+from collections import OrderedDict
 
 import gymnasium
 import numpy as np
 import pytest
-from gymnasium.spaces import Box, Dict, Discrete, MultiBinary, MultiDiscrete, Sequence, Text
+from gymnasium.spaces import Box, Dict, Discrete, MultiBinary, MultiDiscrete, Sequence, Text, Tuple, flatten
 from gymnasium.vector import AutoresetMode, SyncVectorEnv
+from gymnasium.vector.utils import concatenate, create_empty_array
 from toys import Drift, far
 
 from safeexplorer import SafeExplorer, SafeRegion, StateShield
@@ -18,6 +21,7 @@ from safeexplorer.adapters.spaces import (
     flat_action_space,
     from_space,
     in_space,
+    rows_of,
     sizes_of,
     space_of,
 )
@@ -112,10 +116,59 @@ def test_a_box_of_several_axes_keeps_its_shape_and_bounds():
 
 
 @pytest.mark.parametrize(
-    "space", [ROW, Discrete(3, start=2), MultiDiscrete([2, 3]), MultiBinary(4), Box(-1, 1, (2, 2))]
+    "space",
+    [
+        *(ROW, Discrete(3, start=2), MultiDiscrete([2, 3]), MultiBinary(4), Box(-1, 1, (2, 2))),
+        Dict(OrderedDict(z=Box(-1, 1, (2,)), a=Tuple((Discrete(2), MultiBinary(2))))),
+    ],
 )
 def test_spaces_survive_as_plain_values(space):
-    assert space_of(describe_space(space)) == space
+    again = space_of(json.loads(json.dumps(describe_space(space))))
+    again.seed(1), space.seed(1)
+    one, other = space.sample(), again.sample()
+    assert again == space and np.array_equal(flatten(space, one), flatten(again, other))
+
+
+@pytest.mark.parametrize(
+    "space",
+    [
+        *(ROW, Discrete(3, start=2), MultiDiscrete([2, 3]), MultiBinary(4), Box(0, 255, (2, 2), np.uint8)),
+        Dict(OrderedDict(z=Box(-1, 1, (2,)), a=Tuple((Discrete(2), MultiBinary(2))))),
+    ],
+)
+def test_what_is_handed_to_predict_may_be_one_or_many_raw_or_flat(space):
+    space.seed(0)
+    samples = [space.sample() for _ in range(4)]
+    flat = np.stack([flatten(space, sample) for sample in samples])
+    batch = concatenate(space, samples, create_empty_array(space, 4))
+    for handed, expected, alone in (
+        (samples[2], flat[2:3], True),
+        (flat[2], flat[2:3], True),
+        (batch, flat, False),
+        (flat, flat, False),
+    ):
+        rows, single = rows_of(handed, space)
+        np.testing.assert_array_equal(rows, expected)
+        assert single == alone
+
+
+def test_observations_beyond_the_bounds_or_in_another_precision_are_understood():
+    space = Dict(a=Box(-1, 1, (2,), np.float32))
+    np.testing.assert_array_equal(rows_of({"a": np.array([3.0, 0.5])}, space)[0], [[3.0, 0.5]])
+
+
+@pytest.mark.parametrize(
+    ("handed", "said"),
+    [
+        ({"b": np.zeros(2)}, "observation has no 'a'"),
+        ({"a": np.zeros(3)}, r"observation has shape \(3,\); allowed: \(2,\) or \(k, 2\)"),
+        ("left", "observation has shape"),
+        ([{}, [1]], "observation is"),
+    ],
+)
+def test_what_is_no_observation_is_refused_with_what_is(handed, said):
+    with pytest.raises(ValueError, match=said):
+        rows_of(handed, Dict(a=Box(-1, 1, (2,))))
 
 
 @pytest.mark.parametrize("mode", list(AutoresetMode))
@@ -131,7 +184,8 @@ def test_a_dictionary_and_two_switches_train_save_and_predict(mode, tmp_path, ca
     agent.save(tmp_path / "agent")
     loaded = SafeExplorer.load(tmp_path / "agent")
     flat = gymnasium.spaces.flatten(Pose.observation_space, raw)
-    np.testing.assert_array_equal(loaded.predict(flat, deterministic=True)[0], action)
+    for observation in (raw, flat):
+        np.testing.assert_array_equal(loaded.predict(observation, deterministic=True)[0], action)
 
 
 def test_a_distance_along_the_wrong_axis_is_found_although_there_are_as_many_robots_as_numbers():

@@ -313,9 +313,8 @@ class Environments(VectorWrapper):
 
     def get_state(self) -> dict[str, np.ndarray]:
         """From which `set_state` goes on; empty where episodes cannot be repeated."""
-        if self._memory is None:
-            return {}
-        return {"observation": self._observation, **self._memory.get_state()}
+        episodes = self._memory.get_state() if self._memory is not None else {}
+        return {"observation": self._observation, **episodes} if episodes else {}
 
     def set_state(self, state: dict[str, np.ndarray]) -> bool:
         """Repeat the episodes in hand up to where they were; False if that is impossible or gives something else."""

@@ -4,11 +4,23 @@ Whatever Gymnasium can flatten is flattened, in its own order. Several choices a
 become one choice among all their combinations, which says the same as long as there are not too many.
 """
 
+from collections import OrderedDict
+from collections.abc import Mapping
 from typing import Any
 
 import gymnasium
 import numpy as np
-from gymnasium.spaces import Box, Discrete, MultiBinary, MultiDiscrete, Text, flatten, flatten_space
+from gymnasium.spaces import (
+    Box,
+    Dict,
+    Discrete,
+    MultiBinary,
+    MultiDiscrete,
+    Text,
+    Tuple,
+    flatten,
+    flatten_space,
+)
 from gymnasium.vector.utils import iterate
 
 from safeexplorer.acting.policy import Sizes
@@ -51,6 +63,41 @@ def flat_rows(observation: Any, space: gymnasium.Space, batched_space: gymnasium
         rows = np.array(observation, np.float64)
         return rows.reshape(len(rows), -1)
     return np.stack([flatten(space, one) for one in iterate(batched_space, observation)]).astype(np.float64)
+
+
+def rows_of(observation: Any, space: gymnasium.Space) -> tuple[np.ndarray, bool]:
+    """What a caller hands to `predict` as rows of numbers [k, n], and whether it was one observation.
+
+    It may be one observation or a batch, as the space has it or already flat.
+    """
+    if isinstance(space, Dict | Tuple) and isinstance(observation, Mapping | tuple):
+        return _rows_of_parts(observation, space)
+    try:
+        array = np.asarray(observation, np.float32 if isinstance(space, Box) else None)
+    except (TypeError, ValueError):
+        raise ValueError(f"observation is {observation!r}; allowed: one of {space}, or several") from None
+    size = flat_observation_space(space).shape[0]
+    if array.shape == space.shape:
+        return flatten(space, array)[None], True
+    if array.shape[-1:] == (size,) and array.ndim <= 2:
+        return array.reshape(-1, size), array.ndim == 1
+    if space.shape is not None and array.shape[1:] == space.shape:
+        return np.stack([flatten(space, one) for one in array]), False
+    own = "" if space.shape is None or is_row(space) else f"{space.shape}, (k, *{space.shape}), "
+    raise ValueError(f"observation has shape {array.shape}; allowed: {own}({size},) or (k, {size})")
+
+
+def _rows_of_parts(observation: Any, space: Dict | Tuple) -> tuple[np.ndarray, bool]:
+    """The same of an observation that has parts, side by side as Gymnasium flattens them."""
+    parts = space.items() if isinstance(space, Dict) else enumerate(space)
+    found = []
+    for key, part in parts:
+        try:
+            found.append(rows_of(observation[key], part))
+        except (KeyError, IndexError):
+            raise ValueError(f"observation has no {key!r}; allowed: one of {space}") from None
+    rows, alone = zip(*found, strict=True)
+    return np.concatenate(rows, axis=1), all(alone)
 
 
 def flat_action_space(space: gymnasium.Space) -> Box | Discrete:
@@ -107,13 +154,17 @@ def from_space(actions: Any, space: gymnasium.Space) -> np.ndarray:
 
 
 def describe_space(space: gymnasium.Space) -> dict[str, Any]:
-    """A space as plain values; what is no box of numbers and no choice is described as the row that it becomes."""
+    """A space as plain values; what nothing here knows is described as the row that it becomes."""
     if isinstance(space, Discrete):
         return {"kind": "discrete", "n": int(space.n), "start": int(space.start)}
     if isinstance(space, MultiDiscrete):
         return {"kind": "multi_discrete", "nvec": space.nvec.tolist(), "start": space.start.tolist()}
     if isinstance(space, MultiBinary):
         return {"kind": "multi_binary", "n": space.n if isinstance(space.n, int) else list(space.shape)}
+    if isinstance(space, Dict):
+        return {"kind": "dict", "parts": [[key, describe_space(part)] for key, part in space.items()]}
+    if isinstance(space, Tuple):
+        return {"kind": "tuple", "parts": [describe_space(part) for part in space]}
     space = space if isinstance(space, Box) else flat_observation_space(space)
     bounds = {side: [repr(float(x)) for x in getattr(space, side).reshape(-1)] for side in ("low", "high")}
     return {"kind": "box", "dtype": space.dtype.str, "shape": list(space.shape), **bounds}
@@ -134,6 +185,10 @@ def space_from(values: dict[str, Any]) -> gymnasium.Space:
         return MultiDiscrete(np.array(values["nvec"]), start=np.array(values["start"]))
     if values["kind"] == "multi_binary":
         return MultiBinary(values["n"])
+    if values["kind"] == "dict":
+        return Dict(OrderedDict((key, space_of(part)) for key, part in values["parts"]))  # in that order
+    if values["kind"] == "tuple":
+        return Tuple([space_of(part) for part in values["parts"]])
     low, high = (np.array([float(x) for x in values[side]], values["dtype"]) for side in ("low", "high"))
     shape = values.get("shape", low.shape)  # older files hold rows only
     return Box(low.reshape(shape), high.reshape(shape), dtype=np.dtype(values["dtype"]).type)
