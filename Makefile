@@ -4,9 +4,10 @@ ORACLES := .venv-oracles
 PLUGIN := .venv-plugin
 MJLAB := .venv-mjlab
 RAY := .venv-ray
+FOREIGN := .venv-foreign
 DOCS := .venv-docs
 
-.PHONY: test test-ray docs quickstart test-plugin test-mjlab mutants oracles format clean
+.PHONY: test test-ray docs quickstart test-plugin test-mjlab mutants oracles foreign format clean
 
 test: $(VENV)/installed
 	$(VENV)/bin/ruff check .
@@ -42,12 +43,16 @@ oracles: $(ORACLES)/installed
 	set -e; for oracle in oracles/*.py; do echo "$$oracle"; $(ORACLES)/bin/python $$oracle; done
 	$(MAKE) test-mjlab
 
+# PPO and safeexplorer_auto on environments that nobody here wrote; an hour on two cores, goes on where it stopped.
+foreign: $(FOREIGN)/installed
+	$(FOREIGN)/bin/python oracles/handover/foreign.py
+
 format: $(VENV)/installed
 	$(VENV)/bin/ruff check --fix .
 	$(VENV)/bin/ruff format .
 
 clean:
-	rm -rf $(VENV) $(ORACLES) $(PLUGIN) $(MJLAB) $(RAY) $(DOCS) build dist .pytest_cache .ruff_cache
+	rm -rf $(VENV) $(ORACLES) $(PLUGIN) $(MJLAB) $(RAY) $(FOREIGN) $(DOCS) build dist .pytest_cache .ruff_cache
 
 # The tested set, version by version.
 $(VENV)/installed: pyproject.toml requirements.lock
@@ -58,6 +63,11 @@ $(VENV)/installed: pyproject.toml requirements.lock
 $(RAY)/installed: pyproject.toml
 	test -x $(RAY)/bin/python || $(PYTHON) -m venv $(RAY)
 	$(RAY)/bin/pip install --quiet -e .[test,ray]
+	touch $@
+
+$(FOREIGN)/installed: pyproject.toml requirements.lock
+	test -x $(FOREIGN)/bin/python || $(PYTHON) -m venv $(FOREIGN)
+	$(FOREIGN)/bin/pip install --quiet -c requirements.lock -e .[robots] "gymnasium[box2d]" scipy
 	touch $@
 
 # The site is made from text and sources alone: nothing of the package is imported.

@@ -1,0 +1,113 @@
+"""PPO and safeexplorer_auto on environments that nobody here wrote, with the same numbers on all of them.
+
+    make foreign              # or: python oracles/handover/foreign.py --only hopper --seeds 1
+
+Every run is a process of its own; stopped, the same command goes on. Results: results/handover/foreign.json.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from environments import FOREIGN
+
+from safeexplorer import SafeExplorer, SafeRegion, compare
+from safeexplorer.files.provenance import installed_version, provenance
+from safeexplorer.runs.results import Result
+
+METHODS = ("ppo", "safeexplorer_auto")
+SETTINGS = {
+    "num_envs": 4,
+    "rollout_steps": 512,
+}  # 2,048 steps an update, as is usual; all else is the class's
+EPISODES = 20  # of a policy alone, at the end
+
+
+def make(name: str, method: str, seed: int) -> SafeExplorer:
+    """A new process imports this function."""
+    it = FOREIGN[name]
+    region = SafeRegion(distance=it.distance, radius="auto")
+    return SafeExplorer(
+        it.env,
+        it.recovery,
+        region,
+        method=method,
+        seed=seed,
+        fell=it.fell,
+        env_kwargs=dict(it.kwargs),
+        environment=name,
+        **SETTINGS,
+    )
+
+
+def alone(name: str, run: Result) -> dict[str, float]:
+    """The policy without its recovery and without noise, in new episodes."""
+    import gymnasium
+
+    it = FOREIGN[name]
+    agent = SafeExplorer.load(run.folder)
+    agent.fell = it.fell
+    env = [lambda: gymnasium.make(it.env, **it.kwargs)] * EPISODES
+    judged = agent.evaluate(env, seed=1000)
+    return {"alone_return": judged.total_return, "alone_falls": judged.falls}
+
+
+def record(name: str, run: Result) -> dict[str, Any]:
+    settings, numbers = run.spec.settings, run.numbers
+    kept = ("steps", "falls", "final_reward", "exits", "recovery_rate", "recovery_rate_final", "seconds")
+    return (
+        {"environment": name, "method": settings.method, "seed": settings.seed}
+        | {key: numbers[key] for key in kept}
+        | alone(name, run)
+        | {"commit": run.provenance["commit"]}
+    )
+
+
+def table(records: list[dict[str, Any]]) -> str:
+    """A row per environment, PPO / safeexplorer_auto: falls per seed, then mean returns."""
+    lines = ["| environment | steps | recovery; D | falls per seed | ratio | return in training | alone |"]
+    lines += ["|---|---|---|---|---|---|---|"]
+    for name, it in FOREIGN.items():
+        runs = {m: [r for r in records if (r["environment"], r["method"]) == (name, m)] for m in METHODS}
+        if not all(runs.values()):
+            continue
+        falls = {m: [r["falls"] for r in runs[m]] for m in METHODS}
+        ratio = sum(falls["ppo"]) / max(sum(falls["safeexplorer_auto"]), 1)
+        cells = [" ".join(f"{n:,}" for n in falls[m]) for m in METHODS]
+        returns = [
+            " / ".join(f"{np.mean([r[key] for r in runs[m]]):,.0f}" for m in METHODS)
+            for key in ("final_reward", "alone_return")
+        ]
+        row = [it.env, f"{it.steps:,}", it.given, " / ".join(cells), f"{ratio:,.0f}", *returns]
+        lines.append("| " + " | ".join(row) + " |")
+    return "\n".join(lines)
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("--only", nargs="*", default=list(FOREIGN), choices=list(FOREIGN))
+    parser.add_argument("--methods", nargs="*", default=list(METHODS))
+    parser.add_argument("--seeds", type=int, default=3)
+    parser.add_argument("--workers", type=int, default=2)
+    parser.add_argument("--folder", type=Path, default=Path("runs/foreign"))
+    parser.add_argument("--out", type=Path, default=Path("results/handover/foreign.json"))
+    args = parser.parse_args()
+    records = []
+    for name in args.only:
+        seeds, steps = range(1, args.seeds + 1), FOREIGN[name].steps
+        runs = compare(partial(make, name), args.methods, seeds, steps, args.folder / name, args.workers)
+        records += [record(name, run) for run in runs if run.finished]
+    versions = provenance() | {p: installed_version(p) for p in ("box2d", "scipy")}
+    args.out.parent.mkdir(parents=True, exist_ok=True)
+    facts = {"settings": SETTINGS, "episodes_alone": EPISODES, "versions": versions, "runs": records}
+    args.out.write_text(json.dumps(facts, indent=1) + "\n")
+    print(table(records))
+
+
+if __name__ == "__main__":
+    main()
