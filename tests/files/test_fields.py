@@ -14,9 +14,9 @@ from safeexplorer.runs.settings import Settings
 
 @dataclass(frozen=True)
 class Example:
-    count: int = setting(3, "a count", at_least=1)
+    count: int = setting(3, "a count", 1)
     rate: float = setting(0.5, "a rate", above=0, at_most=1)
-    share: float = setting(0.5, "a share", at_least=0, at_most=1)
+    share: float = setting(0.5, "a share", 0, 1)
     kind: str = setting("a", "a kind", choices=("a", "b"))
     flag: bool = setting(False, "a flag")
     hidden: tuple[int, ...] = setting((8,), "widths")

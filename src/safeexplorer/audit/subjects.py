@@ -36,16 +36,16 @@ class Trial:
     """How a robot is tried out. None: as the policy's run has it, or as training would start."""
 
     recovery: str | None = setting(None, "robot only: the recovery")
-    steps: int = setting(8192, "robot only: steps of all robots together", at_least=1, at_most=10**7)
-    num_envs: int | None = setting(None, "robot only: robots side by side", at_least=1, at_most=65536)
+    steps: int = setting(8192, "robot only: steps of all robots together", 1, 10**7)
+    num_envs: int | None = setting(None, "robot only: robots side by side", 1, 65536)
     radius: float | None = setting(None, "robot only: the radius d of the safe region", above=0)
     progress: float | None = setting(
-        None, "robot only: the radius at this point of the curriculum, 0 to 1", at_least=0, at_most=1
+        None, "robot only: the radius at this point of the curriculum, 0 to 1", 0, 1
     )
     sampled_recovery: bool | None = setting(
         None, "robot only: draw recovery actions from their density, for the importance weights"
     )
-    action_noise: float | None = setting(None, "robot only: noise on every action", at_least=0)
+    action_noise: float | None = setting(None, "robot only: noise on every action", 0)
 
 
 class Policy(NamedTuple):

@@ -13,10 +13,10 @@ KINDS = {"int": int, "float": float, "str": str, "bool": bool, "tuple[int, ...]"
 def setting(
     default: Any,
     help: str,
-    *,
     at_least: float = -math.inf,
-    above: float = -math.inf,
     at_most: float = math.inf,
+    *,
+    above: float = -math.inf,
     choices: Sequence[str] = (),
 ) -> Any:
     """A field of a frozen dataclass of settings. A type `| None` says that None may stand for not chosen."""

@@ -35,24 +35,20 @@ CONSTRAINED_DEFAULTS = {"max_gradient_norm": 40.0, "adam_epsilon": 1e-8}
 class Settings:
     """Every number of a training run. The defaults are the paper's; None means the robot's or the method's own."""
 
+    # default, help, lowest, highest
     robot: str | None = setting("half_cheetah", "which robot to train; None: an environment of your own")
     environment: str | None = setting(None, "with robot None: what reports call the environment")
     method: str = setting("safeexplorer", "a row of the method table (see `safeexplorer methods`)")
-    seed: int = setting(1, "seed of everything random in the run", at_least=0)
+    seed: int = setting(1, "seed of everything random in the run", 0)
     steps: int | None = setting(
-        None, "environment steps in all; the paper's budget for the robot if not given", at_least=1
+        None, "environment steps in all; the paper's budget for the robot if not given", 1
     )
     recovery: str = setting("default", "recovery policy: a shipped name, hold, passive, or a file")
-    num_envs: int = setting(4, "robots simulated side by side", at_least=1, at_most=65536)
+    num_envs: int = setting(4, "robots simulated side by side", 1, 65536)
     rollout_steps: int | None = setting(
-        None,
-        "steps per robot and update: 2048, or 2048 / num_envs for the constrained methods",
-        at_least=1,
-        at_most=10**6,
+        None, "steps per robot and update: 2048, or 2048 / num_envs for the constrained methods", 1, 10**6
     )
-    threads: int = setting(
-        1, "threads for the simulation; the results do not depend on it", at_least=1, at_most=256
-    )
+    threads: int = setting(1, "threads for the simulation; the results do not depend on it", 1, 256)
     hidden: tuple[int, ...] = setting((64, 64), "widths of the hidden layers of actor and critic")
     activation: str = setting("tanh", "what follows a hidden layer of actor and critic", choices=ACTIVATIONS)
     learning_rate: float = setting(3e-4, "step size of Adam at the start", above=0, at_most=1)
@@ -62,15 +58,15 @@ class Settings:
         "let the step size follow this KL divergence per minibatch instead; JAX environments only",
         above=0,
     )
-    gamma: float = setting(0.99, "discount", at_least=0, at_most=1)
-    gae_lambda: float = setting(0.95, "trace of the advantage estimate", at_least=0, at_most=1)
+    gamma: float = setting(0.99, "discount", 0, 1)
+    gae_lambda: float = setting(0.95, "trace of the advantage estimate", 0, 1)
     clip: float = setting(0.2, "clip range of the probability ratio", above=0)
-    value_coefficient: float = setting(0.5, "weight c_v of the value loss", at_least=0)
-    entropy_coefficient: float = setting(0.0, "weight c_e of the entropy bonus", at_least=0)
+    value_coefficient: float = setting(0.5, "weight c_v of the value loss", 0)
+    entropy_coefficient: float = setting(0.0, "weight c_e of the entropy bonus", 0)
     lambda_compat: float | None = setting(
         None,
         "weight of the compatibility loss (imitation of recoveries): 1e-3, or 1e-2 with safeexplorer_auto",
-        at_least=0,
+        0,
     )
     per_segment: bool = setting(False, "normalise the compatibility loss per recovery segment")
     max_gradient_norm: float | None = setting(
@@ -84,8 +80,8 @@ class Settings:
         "lowest log standard deviation of the policy: -2 on Ant, else -20, which is practically none",
         at_most=0,
     )
-    epochs: int = setting(10, "passes over each rollout", at_least=1, at_most=10**4)
-    minibatches: int = setting(32, "minibatches per pass", at_least=1)
+    epochs: int = setting(10, "passes over each rollout", 1, 10**4)
+    minibatches: int = setting(32, "minibatches per pass", 1)
     intervention: str = setting(
         "safe_region", "who acts when: safe_region or jump_start", choices=INTERVENTIONS
     )
@@ -95,7 +91,7 @@ class Settings:
         choices=SCHEDULES,
     )
     initial_radius: float | None = setting(
-        None, "d0, the radius at the start; the robot's own if not given", at_least=0
+        None, "d0, the radius at the start; the robot's own if not given", 0
     )
     max_radius: float | None = setting(None, "d_max of the curriculum; the robot's own if not given", above=0)
     fraction: float = setting(1.0, "with schedule constant: the share of d_max to hold", above=0)
@@ -103,10 +99,10 @@ class Settings:
         None, "let the recovery act alone until the policy is its copy; the method's own if not given"
     )
     imitation_share: float = setting(
-        0.1, "with begin_as_recovery: the largest share of training it may take", at_least=0, at_most=1
+        0.1, "with begin_as_recovery: the largest share of training it may take", 0, 1
     )
     safe_share: float = setting(
-        0.99, "share of exits that must be proven to end well before the region grows", at_least=0, at_most=1
+        0.99, "share of exits that must be proven to end well before the region grows", 0, 1
     )
     hold_spread: bool | None = setting(
         None, "hold the policy's spread in a band that follows the exits; the method's own if not given"
@@ -115,7 +111,7 @@ class Settings:
         0.1, "standard deviation when the policy takes over, as a share of half the action range", above=0
     )
     spread_fade: float = setting(
-        2.0, "with hold_spread: how far the floor under log sigma falls in training", at_least=0
+        2.0, "with hold_spread: how far the floor under log sigma falls in training", 0
     )
     limit_updates: bool | None = setting(
         None,
@@ -130,40 +126,28 @@ class Settings:
     scale_rewards: bool | None = setting(
         None, "learn from rewards in units of the returns' running spread; the method's own if not given"
     )
-    handoff: int = setting(
-        200, "with jump_start: steps the recovery leads at first, shrinking to 0", at_least=0
-    )
-    action_noise: float = setting(
-        0.0, "standard deviation of Gaussian noise on every executed action", at_least=0
-    )
+    handoff: int = setting(200, "with jump_start: steps the recovery leads at first, shrinking to 0", 0)
+    action_noise: float = setting(0.0, "standard deviation of Gaussian noise on every executed action", 0)
     sampled_recovery: bool = setting(False, "draw recovery actions from their density instead of its mean")
     importance_cap: float = setting(10.0, "with truncated_is: the largest importance weight", above=0)
     analytic_samples: int = setting(
-        1,
-        "recoveries averaged for the analytic value; above 1 re-rolls from the exit",
-        at_least=1,
-        at_most=10**4,
+        1, "recoveries averaged for the analytic value; above 1 re-rolls from the exit", 1, 10**4
     )
     cost: str = setting(
         "fall", "with a constrained method: 1 per fall, or 1 per step outside the region", choices=COSTS
     )
-    cost_limit: float = setting(0.05, "with a constrained method: allowed cost per episode", at_least=0)
+    cost_limit: float = setting(0.05, "with a constrained method: allowed cost per episode", 0)
     target_kl: float = setting(
         0.02, "with limit_updates or a constrained method: how far an update may move the policy", above=0
     )
-    multiplier_start: float = setting(1e-3, "with ppo_lagrangian: the price of cost at the start", at_least=0)
+    multiplier_start: float = setting(1e-3, "with ppo_lagrangian: the price of cost at the start", 0)
     multiplier_rate: float = setting(0.035, "with ppo_lagrangian: step size of the price", above=0)
-    eval_every: int = setting(0, "updates between evaluations without recovery; 0 for none", at_least=0)
-    eval_episodes: int = setting(5, "episodes per evaluation", at_least=1, at_most=10**4)
-    checkpoint_every: int = setting(20, "updates between checkpoints", at_least=1)
-    exits_per_update: int = setting(
-        16, "first-exit states kept per update for later replay", at_least=0, at_most=10**6
-    )
+    eval_every: int = setting(0, "updates between evaluations without recovery; 0 for none", 0)
+    eval_episodes: int = setting(5, "episodes per evaluation", 1, 10**4)
+    checkpoint_every: int = setting(20, "updates between checkpoints", 1)
+    exits_per_update: int = setting(16, "first-exit states kept per update for later replay", 0, 10**6)
     falls_kept: int = setting(
-        20,
-        "falls whose last two seconds are kept: so many first and so many latest",
-        at_least=0,
-        at_most=10**6,
+        20, "falls whose last two seconds are kept: so many first and so many latest", 0, 10**6
     )
 
     @property
