@@ -82,6 +82,22 @@ def test_one_ctrl_c_while_a_halted_robot_is_waited_for_saves_the_run_and_ends_it
     assert again.summary["steps"] == 120
 
 
+def test_whatever_ends_the_learning_on_a_robot_every_update_before_is_saved(loop, tmp_path, monkeypatch):
+    settings, folder = SMALL | {"rollout_steps": 40, "checkpoint_every": 100}, tmp_path / "run"
+    updates = []
+
+    def reward(observation, action, next_observation):
+        return float("nan") if len(updates) == 2 else 1.0
+
+    monkeypatch.setattr(loop.hardware, "reward", reward)
+    with pytest.raises(ValueError, match=r"hardware\.reward of row 0 is nan"):
+        SafeExplorer(loop, **settings).learn(160, folder=folder, callback=lambda _, row: updates.append(row))
+    assert not loop.armed
+    assert [path.name for path in checkpoints(folder / "checkpoints")] == ["0000000002"]
+    updates.clear()
+    assert SafeExplorer(loop, **settings).learn(160, folder=folder).summary["steps"] == 160
+
+
 def test_a_robot_that_falls_while_the_learner_compiles_is_reset_before_arming(loop, tmp_path):
     loop.hardware.fallen = lambda observation: not resets
     resets = []

@@ -35,7 +35,7 @@ while True:
 """
 
 
-@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGHUP])
+@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGHUP, signal.SIGQUIT])
 def test_a_deadly_signal_ends_the_process_with_the_safe_action(tmp_path, number):
     commands = tmp_path / "commands"
     support = Path(__file__).parents[1] / "support"
@@ -53,6 +53,7 @@ def test_a_deadly_signal_ends_the_process_with_the_safe_action(tmp_path, number)
 
 def test_asked_to_stop_the_loop_does_not_wait_for_a_robot_that_is_halted(bench):
     b = bench()
+    b.robot.moves = 0.0  # the safe action would push it over
     b.loop.arm()
     b.loop.estop("button")
     asked = threading.Event()
@@ -70,17 +71,33 @@ def test_asked_to_stop_while_the_robot_moves_the_rows_are_filled_first(bench):
     assert b.loop.record(b.policy, 5, asked_to_stop=asked).full
 
 
-def test_ctrl_c_ends_the_waiting_for_a_person(bench):
-    b = bench(reset=lambda: os.kill(os.getpid(), signal.SIGINT) or time.sleep(60))
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM, signal.SIGHUP])
+def test_ctrl_c_and_sigterm_end_the_waiting_for_a_person(bench, number):
+    b = bench(reset=lambda: os.kill(os.getpid(), number) or time.sleep(60))
     b.loop.arm()
     b.robot.x = 6.0
-    before = signal.signal(signal.SIGINT, signal.SIG_IGN)
+
+    def only_asks(*_):
+        pass
+
+    before = signal.signal(number, only_asks)
     try:
         with pytest.raises(Stopped, match="fallen"):
             b.loop.record(b.policy, 10, asked_to_stop=threading.Event())
-        assert signal.getsignal(signal.SIGINT) == signal.SIG_IGN
+        assert signal.getsignal(number) == only_asks
     finally:
-        signal.signal(signal.SIGINT, before)
+        signal.signal(number, before)
+
+
+def test_nobody_is_asked_for_a_reset_once_the_run_is_to_stop(bench):
+    asked, calls = threading.Event(), []
+    b = bench(reset=lambda: calls.append("asked"))
+    b.loop.arm()
+    b.robot.x = 6.0
+    asked.set()
+    with pytest.raises(Stopped):
+        b.loop.record(b.policy, 10, asked_to_stop=asked)
+    assert not calls
 
 
 def test_a_robot_that_fell_before_arming_is_reset_by_the_hook(bench):

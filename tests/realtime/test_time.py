@@ -12,8 +12,8 @@ import pytest
 from gymnasium.spaces import Box, Discrete
 from robot_bench import HELD, LED, SAFE, Bench, Line, fails
 
-from safeexplorer.acting.interventions import StateShield
-from safeexplorer.realtime import loop
+from safeexplorer.acting.interventions import NoIntervention, StateShield
+from safeexplorer.realtime import RobotLoop, loop
 
 # -- time
 
@@ -93,6 +93,59 @@ def test_a_loop_whose_thread_hangs_cannot_be_armed_until_that_thread_is_gone(ben
     b.robot.tick = -2
     b.loop.arm()
     assert not old.is_alive() and b.loop.armed
+
+
+def test_a_second_loop_cannot_command_the_same_robot(bench, tmp_path):
+    b = bench()
+    b.loop.arm()
+    log = tmp_path / "second.jsonl"
+    who = {
+        "recovery": b.recovery,
+        "intervention": NoIntervention(),
+        "rate": 100.0,
+        "safe_action": [SAFE],
+        "log": log,
+    }
+    second = RobotLoop(b.robot, **who, clock=b.clock, sleep=b.clock.sleep)
+    with pytest.raises(RuntimeError, match="another loop or thread commands this robot"):
+        second.arm()
+    b.clock.free = True
+    b.loop.disarm()
+    second.arm()  # once the first has let go
+    assert second.armed
+    second.close()
+
+
+def test_two_threads_that_arm_one_loop_at_once_start_one_thread(bench):
+    b = bench()
+    inside, go_on = threading.Event(), threading.Event()
+    reading = b.robot.read
+
+    def slow_read():
+        inside.set()
+        go_on.wait(10)
+        return reading()
+
+    b.robot.read = slow_read
+    first = threading.Thread(target=b.loop.arm)
+    first.start()
+    inside.wait(10)
+    with pytest.raises(RuntimeError, match="another loop or thread commands this robot, or is about to"):
+        b.loop.arm()
+    go_on.set()
+    first.join(10)
+    assert b.loop.armed and [t.name for t in threading.enumerate()].count("robot-loop") == 1
+
+
+def test_an_arming_that_fails_gives_the_robot_back(bench):
+    b = bench()
+    b.clock.free = True
+    b.robot.x = 6.0
+    with pytest.raises(RuntimeError, match="has fallen"):
+        b.loop.arm()
+    b.robot.x = 0.0
+    b.loop.arm()
+    assert b.loop.armed
 
 
 def test_a_fault_that_goes_on_is_logged_when_it_begins_and_when_it_is_over(bench):

@@ -6,6 +6,8 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Any
 
+ENDING = (signal.SIGTERM, signal.SIGHUP)
+
 
 class Stopped(Exception):
     """The run was asked to stop; its checkpoint is on disk."""
@@ -18,7 +20,7 @@ class stop_requests:
         self.event = threading.Event()
         self.previous = {}
         if threading.current_thread() is threading.main_thread():
-            for number in (signal.SIGTERM, signal.SIGINT, signal.SIGHUP):
+            for number in (signal.SIGINT, *ENDING):
                 if signal.getsignal(number) == signal.SIG_IGN:  # started with nohup
                     continue
                 self.previous[number] = signal.signal(number, self._ask)
@@ -35,13 +37,15 @@ class stop_requests:
 
 
 @contextmanager
-def ctrl_c_as_usual() -> Iterator[None]:
-    """Ctrl-C raises KeyboardInterrupt, whatever it does otherwise."""
+def ctrl_c_as_usual(*others: signal.Signals) -> Iterator[None]:
+    """Ctrl-C raises KeyboardInterrupt, whatever it does otherwise; so do other signals that are not ignored."""
     if threading.current_thread() is not threading.main_thread():
         yield
         return
-    previous = signal.signal(signal.SIGINT, signal.default_int_handler)
+    heard = [signal.SIGINT, *(number for number in others if signal.getsignal(number) != signal.SIG_IGN)]
+    previous = {number: signal.signal(number, signal.default_int_handler) for number in heard}
     try:
         yield
     finally:
-        signal.signal(signal.SIGINT, previous)
+        for number, handler in previous.items():
+            signal.signal(number, handler)

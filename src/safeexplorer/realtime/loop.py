@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from safeexplorer.acting.interventions import Intervention
-from safeexplorer.files.interruption import Stopped, ctrl_c_as_usual
+from safeexplorer.files.interruption import ENDING, Stopped, ctrl_c_as_usual
 from safeexplorer.realtime.hardware import Hardware, check_box, make_limits
 from safeexplorer.realtime.log import EventLog
 from safeexplorer.realtime.pilot import Distance, Pilot, described
@@ -28,6 +28,7 @@ SWITCH_INTERVAL = (
 )
 HUNG = 5.0  # s without a tick after which the loop's thread counts as hung
 POLL = 0.1  # s between two looks of the one who waits for rows
+COMMANDED: dict[int, object] = {}  # id of the hardware -> who armed it last
 
 
 class Status(NamedTuple):
@@ -136,6 +137,15 @@ class RobotLoop:
                 "the thread that commanded the robot is not known to be gone: the loop cannot be armed until it is"
             )
         self.disarm()  # what is left of a thread that ended after its time
+        if COMMANDED.setdefault(id(self.hardware), claim := object()) is not claim:
+            raise RuntimeError("another loop or thread commands this robot, or is about to: disarm it first")
+        try:
+            self._start(policy)
+        finally:
+            if self._thread is None:
+                COMMANDED.pop(id(self.hardware), None)
+
+    def _start(self, policy: Policy | None) -> None:
         if self._stopped is not None:
             raise RuntimeError(f"the e-stop is latched ({self._stopped}): release() it before arming")
         self.log.check()
@@ -171,7 +181,8 @@ class RobotLoop:
         if thread is None:
             return
         self._leave.set()
-        thread.join(self.limits.ramp_ticks() * self.limits.period + HUNG)
+        if thread.ident is not None:  # Ctrl-C may come before it was started
+            thread.join(self.limits.ramp_ticks() * self.limits.period + HUNG)
         if thread.is_alive():
             self.note("hung", **self.status()._asdict())
             raise RuntimeError(
@@ -182,6 +193,7 @@ class RobotLoop:
         atexit.unregister(self.close)
         self._signals.let_go()
         self._thread = None
+        COMMANDED.pop(id(self.hardware), None)
         self.note("disarm", **self.status()._asdict())
 
     def estop(self, reason: str = "asked for") -> None:
@@ -277,10 +289,12 @@ class RobotLoop:
                 rows.reset_at = self.clock()
 
     def _ask_for_reset(self, asked_to_stop: threading.Event | None = None) -> None:
-        """Call the reset hook; Ctrl-C ends it even where it would only ask to stop."""
+        """Call the reset hook; Ctrl-C ends it even where it would only ask to stop, and so does SIGTERM there."""
         self.note("reset_asked")
         try:
-            with ctrl_c_as_usual():
+            with ctrl_c_as_usual(*(ENDING if asked_to_stop is not None else ())):
+                if asked_to_stop is not None and asked_to_stop.is_set():
+                    raise KeyboardInterrupt
                 self.reset()
         except KeyboardInterrupt:
             if asked_to_stop is None:

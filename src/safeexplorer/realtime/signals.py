@@ -7,11 +7,11 @@ import threading
 from collections.abc import Callable
 from typing import Any
 
-DEADLY = (signal.SIGTERM, signal.SIGHUP)
+DEADLY = (signal.SIGTERM, signal.SIGHUP, signal.SIGQUIT)
 
 
 class DeadlySignals:
-    """While caught, SIGTERM and SIGHUP first call `before` and then end the process as they would have.
+    """While caught, SIGTERM, SIGHUP and SIGQUIT first call `before` and then end the process as they would have.
 
     A handler of somebody else's is left alone; only the main thread can catch signals.
     """
