@@ -158,9 +158,8 @@ def test_the_success_bar_is_80_percent_of_the_best_baseline_or_ours(library, pro
 
 
 def test_runs_that_never_succeed_are_shown_not_averaged(library, protocol):
-    cells = lay_out(gather(ARTEFACTS["headline"], library, protocol))
-    row = dict(zip([label for label, _ in cells.rows], range(9), strict=True))["PPO (no recovery)"]
-    assert cells.ours(row)[1] == "never (0/3)"  # Ant
+    rows = {row.label: row.ours for row in sheet("headline", library, protocol).rows}
+    assert rows["PPO (no recovery)"][1] == "never (0/3)"  # Ant
 
 
 def test_latex_is_escaped_and_balanced(library, protocol):
@@ -283,8 +282,8 @@ def test_tables_fit_the_terminal_and_no_cell_is_broken(name, width, library, pro
     Console(width=width).print(*terminal(page, width))
     out = capsys.readouterr().out
     assert max(map(len, out.splitlines())) <= width
-    for i in range(len(page.rows)):
-        for text in (*page.ours(i), *(page.theirs(i))):
+    for row in page.rows:
+        for text in (*row.ours, *(row.theirs or ())):
             assert text in out
 
 

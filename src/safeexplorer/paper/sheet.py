@@ -5,7 +5,7 @@ import io
 import json
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, NamedTuple
 
 from rich.table import Table
 from rich.text import Text
@@ -23,13 +23,22 @@ LATEX = {"\\": r"\textbackslash{}", "&": r"\&", "%": r"\%", "$": r"\$", "#": r"\
          "↓": r"$\downarrow$"}  # fmt: skip
 
 
+class Row(NamedTuple):
+    """A line of a table: its cells, and what they say of ours and of the paper's numbers, where it has any."""
+
+    label: str
+    cells: list[Cell]
+    ours: list[str]
+    theirs: list[str] | None
+
+
 @dataclass(frozen=True)
 class Sheet:
-    """Rows of text: (label, ours, the paper's), one string per column; `best` marks columns' best cells."""
+    """A grid as rows and columns; `best` marks columns' best cells."""
 
     grid: Grid
     columns: list[tuple[str, str, str]]  # (arm or "", robot or "", measure), what the row does not say
-    rows: list[tuple[str, list[Cell]]]
+    rows: list[Row]
     best: set[tuple[int, int]]
 
     @property
@@ -39,25 +48,10 @@ class Sheet:
             for arm, robot, m in self.columns
         ]
 
-    def ours(self, row: int) -> list[str]:
-        return [
-            cell_text(c, m, self.ranked) for c, (_, _, m) in zip(self.rows[row][1], self.columns, strict=True)
-        ]
-
-    def theirs(self, row: int) -> list[str]:
-        return [
-            number_text(c.paper, MEASURES[m].form)
-            for c, (_, _, m) in zip(self.rows[row][1], self.columns, strict=True)
-        ]
-
     @property
     def notes(self) -> list[str]:
         """Verdicts on the paper's claims, then what a reader must know beside the numbers."""
         return [*verdicts(self.grid), *self.grid.notes()]
-
-    @property
-    def ranked(self) -> bool:
-        return self.grid.artefact.drawing in RANKED
 
 
 def lay_out(grid: Grid) -> Sheet:
@@ -66,29 +60,33 @@ def lay_out(grid: Grid) -> Sheet:
     arms, robots = [arm.label for arm in artefact.arms], grid.robots
     if artefact.rows == "arms":
         columns = [("", robot, measure) for robot in robots for measure in artefact.measures]
-        rows = [(arm, [grid.cell(arm, robot, m) for _, robot, m in columns]) for arm in arms]
+        found = {arm: [grid.cell(arm, robot, m) for _, robot, m in columns] for arm in arms}
     else:
         heads = arms if len(arms) > 1 else [""]
         columns = [(head, "", measure) for measure in artefact.measures for head in heads]
-        rows = [
-            (ROBOT_LABELS[robot], [grid.cell(head or arms[0], robot, m) for head, _, m in columns])
-            for robot in robots
-        ]
-    best = best_cells(columns, rows) if artefact.rows == "arms" else set()
-    return Sheet(grid, columns, rows, best)
+        cells = {robot: [grid.cell(head or arms[0], robot, m) for head, _, m in columns] for robot in robots}
+        found = {ROBOT_LABELS[robot]: row for robot, row in cells.items()}
+    measures, ranked = [measure for *_, measure in columns], artefact.drawing in RANKED
+    rows = [make_row(label, cells, measures, ranked) for label, cells in found.items()]
+    return Sheet(grid, columns, rows, best_cells(measures, rows) if artefact.rows == "arms" else set())
 
 
-def best_cells(
-    columns: list[tuple[str, str, str]], rows: list[tuple[str, list[Cell]]]
-) -> set[tuple[int, int]]:
+def make_row(label: str, cells: list[Cell], measures: list[str], ranked: bool) -> Row:
+    pairs = list(zip(cells, measures, strict=True))
+    theirs = [number_text(cell.paper, MEASURES[measure].form) for cell, measure in pairs]
+    ours = [cell_text(cell, measure, ranked) for cell, measure in pairs]
+    return Row(label, cells, ours, theirs if any(cell.paper for cell in cells) else None)
+
+
+def best_cells(measures: list[str], rows: list[Row]) -> set[tuple[int, int]]:
     """(row, column) of the best of each column that has a better side and two numbers; one run is no best."""
     best = set()
-    for j, (_, _, measure) in enumerate(columns):
-        sign = MEASURES[measure].better
-        means = {i: sign * row[j].summary[0] for i, (_, row) in enumerate(rows) if row[j].summary}
+    for j, measure in enumerate(measures):
+        sign, column = MEASURES[measure].better, [row.cells[j] for row in rows]
+        means = {i: sign * cell.summary[0] for i, cell in enumerate(column) if cell.summary}
         if sign and len(means) > 1:
             winners = {i for i, value in means.items() if value == max(means.values())}
-            best |= {(i, j) for i in winners if len(rows[i][1][j].values) > 1}
+            best |= {(i, j) for i in winners if len(column[i].values) > 1}
     return best
 
 
@@ -106,9 +104,8 @@ def cell_text(cell: Cell, measure: str, ranked: bool) -> str:
         text = number_text(cell.summary, form)
     if measure == "falls_to_success":
         return f"{text} ({len(cell.values)}/{cell.finished})"
-    marks = ([f"{len(cell.values)}/{cell.wanted}"] if len(cell.values) < cell.wanted else []) + (
-        [millions(cell.steps)] if cell.steps else []
-    )
+    marks = [f"{len(cell.values)}/{cell.wanted}"] if len(cell.values) < cell.wanted else []
+    marks += [millions(cell.steps)] if cell.steps else []
     return f"{text} ({', '.join(marks)})" if marks else text
 
 
@@ -119,20 +116,12 @@ def number_text(number: Number | None, form: str) -> str:
     return form.format(mean) + ("" if deviation is None else f" ± {form.format(deviation)}")
 
 
-def has_paper(sheet: Sheet, row: int) -> bool:
-    return any(cell.paper for cell in sheet.rows[row][1])
-
-
 def caption_lines(sheet: Sheet) -> list[str]:
-    artefact = sheet.grid.artefact
-    legend = "Mean ± standard deviation over seeds (n - 1)" if not sheet.ranked else (
-        "Interquartile mean [95% interval, from three runs on]"
-    )  # fmt: skip
-    marks = (
-        "(n/N): n of N runs are there"
-        if "falls_to_success" not in artefact.measures
-        else "(k/n): k of n reached it"
-    )
+    artefact, legend = sheet.grid.artefact, "Mean ± standard deviation over seeds (n - 1)"
+    if artefact.drawing in RANKED:
+        legend = "Interquartile mean [95% interval, from three runs on]"
+    reached = "falls_to_success" in artefact.measures
+    marks = "(k/n): k of n reached it" if reached else "(n/N): n of N runs are there"
     return [artefact.caption, f"{legend}; {marks}."]
 
 
@@ -146,19 +135,14 @@ def under_a_picture(sheet: Sheet, path: str) -> str:
 
 
 def markdown(sheet: Sheet) -> str:
-    lines = [
-        f"### {escape_markdown(sheet.grid.artefact.title)}",
-        "",
-        "| |" + "|".join(map(escape_markdown, sheet.headings)) + "|",
-    ]
+    lines = [f"### {escape_markdown(sheet.grid.artefact.title)}", ""]
+    lines.append("| |" + "|".join(map(escape_markdown, sheet.headings)) + "|")
     lines.append("|:--|" + "--:|" * len(sheet.columns))
-    for i, (label, _) in enumerate(sheet.rows):
-        cells = [f"**{t}**" if (i, j) in sheet.best else t for j, t in enumerate(sheet.ours(i))]
-        lines.append(f"|{escape_markdown(label)}|" + "|".join(cells) + "|")
-        if has_paper(sheet, i):
-            lines.append(
-                "|*paper*|" + "|".join(f"*{t}*" if t != NOTHING else t for t in sheet.theirs(i)) + "|"
-            )
+    for i, row in enumerate(sheet.rows):
+        cells = [f"**{t}**" if (i, j) in sheet.best else t for j, t in enumerate(row.ours)]
+        lines.append(f"|{escape_markdown(row.label)}|" + "|".join(cells) + "|")
+        if row.theirs:
+            lines.append("|*paper*|" + "|".join(f"*{t}*" if t != NOTHING else t for t in row.theirs) + "|")
     lines += ["", *(escape_markdown(line) for line in caption_lines(sheet))]
     notes = [f"- {escape_markdown(note)}" for note in sheet.notes]
     return "\n".join(lines + (["", *notes] if notes else [])) + "\n"
@@ -171,12 +155,12 @@ def escape_markdown(text: str) -> str:
 def latex(sheet: Sheet) -> str:
     head = " & ".join(["", *map(escape_latex, sheet.headings)])
     lines = [r"\begin{tabular}{l" + "r" * len(sheet.columns) + "}", r"\toprule", head + r" \\", r"\midrule"]
-    for i, (label, _) in enumerate(sheet.rows):
-        cells = [escape_latex(t) for t in sheet.ours(i)]
+    for i, row in enumerate(sheet.rows):
+        cells = [escape_latex(t) for t in row.ours]
         cells = [rf"\textbf{{{t}}}" if (i, j) in sheet.best else t for j, t in enumerate(cells)]
-        lines.append(" & ".join([escape_latex(label), *cells]) + r" \\")
-        if has_paper(sheet, i):
-            lines.append(" & ".join([r"\emph{paper}", *map(escape_latex, sheet.theirs(i))]) + r" \\")
+        lines.append(" & ".join([escape_latex(row.label), *cells]) + r" \\")
+        if row.theirs:
+            lines.append(" & ".join([r"\emph{paper}", *map(escape_latex, row.theirs)]) + r" \\")
     return "\n".join([*lines, r"\bottomrule", r"\end{tabular}"]) + "\n"
 
 
@@ -228,7 +212,7 @@ def terminal(sheet: Sheet, width: int) -> list[Table]:
 
 def split_columns(sheet: Sheet, width: int) -> list[list[int]]:
     """Columns side by side as far as they fit; those of one robot or one arm stay together."""
-    left = width - max(len(label) for label, _ in sheet.rows) - 4
+    left = width - max(len(row.label) for row in sheet.rows) - 4
     units: dict[str, list[int]] = {}
     for j, (arm, robot, measure) in enumerate(sheet.columns):
         units.setdefault(arm or robot or measure, []).append(j)
@@ -242,7 +226,7 @@ def split_columns(sheet: Sheet, width: int) -> list[list[int]]:
 
 def column_width(sheet: Sheet, column: int) -> int:
     """Of its cells and of the words of its heading."""
-    cells = [text[column] for i in range(len(sheet.rows)) for text in (sheet.ours(i), sheet.theirs(i))]
+    cells = [texts[column] for row in sheet.rows for texts in (row.ours, row.theirs) if texts]
     return max(map(len, [*cells, *sheet.headings[column].split()]))
 
 
@@ -251,12 +235,12 @@ def part_table(sheet: Sheet, part: list[int]) -> Table:
     table.add_column("", no_wrap=True)
     for j in part:
         table.add_column(Text(sheet.headings[j]), justify="right", width=column_width(sheet, j))
-    for i, (label, _) in enumerate(sheet.rows):
-        ours, theirs, paper = sheet.ours(i), sheet.theirs(i), has_paper(sheet, i)
-        cells = [Text(ours[j], "bold green" if (i, j) in sheet.best else "") for j in part]
-        table.add_row(Text(label), *cells, end_section=not paper)
-        if paper:
-            table.add_row(Text("  paper", "dim"), *(Text(theirs[j], "dim") for j in part), end_section=True)
+    for i, row in enumerate(sheet.rows):
+        cells = [Text(row.ours[j], "bold green" if (i, j) in sheet.best else "") for j in part]
+        table.add_row(Text(row.label), *cells, end_section=not row.theirs)
+        if row.theirs:
+            paper = (Text(row.theirs[j], "dim") for j in part)
+            table.add_row(Text("  paper", "dim"), *paper, end_section=True)
     return table
 
 

@@ -12,7 +12,7 @@ from safeexplorer.paper.artefact import ROBOT_LABELS, Protocol
 from safeexplorer.paper.grid import Cell, Grid, Group, Library, gather, millions
 from safeexplorer.paper.palette import arm_colours
 from safeexplorer.paper.series import envelope, on_grid, smooth
-from safeexplorer.paper.sheet import caption_lines, has_paper, lay_out
+from safeexplorer.paper.sheet import caption_lines, lay_out
 from safeexplorer.paper.statistics import improvement
 from safeexplorer.report.groups import METHOD_LABELS, group_runs
 from safeexplorer.runs.film import shows
@@ -170,16 +170,12 @@ def tables(results: Sequence[Result]) -> list[dict[str, Any]]:
     seeds = max((run.spec.settings.seed for run in results), default=1)
     for artefact in (artefact for artefact in ARTEFACTS.values() if artefact.kind == "table"):
         sheet = lay_out(gather(artefact, library, Protocol(seeds=min(seeds, 5))))
-        if not any(cell.values for _, cells in sheet.rows for cell in cells):
+        if not any(cell.values for row in sheet.rows for cell in row.cells):
             continue
+        best = [[(i, j) in sheet.best for j in range(len(sheet.columns))] for i in range(len(sheet.rows))]
         rows = [
-            {
-                "label": label,
-                "ours": sheet.ours(i),
-                "theirs": sheet.theirs(i) if has_paper(sheet, i) else None,
-                "best": [(i, j) in sheet.best for j in range(len(sheet.columns))],
-            }
-            for i, (label, _) in enumerate(sheet.rows)
+            {"label": row.label, "ours": row.ours, "theirs": row.theirs, "best": marks}
+            for row, marks in zip(sheet.rows, best, strict=True)
         ]
         found.append(
             {"name": artefact.name, "title": artefact.title, "caption": " ".join(caption_lines(sheet)),
