@@ -31,12 +31,8 @@ class Counts(NamedTuple):
     failed: int = 0  # recovery segments that ended in a fall
 
 
-RUNNING = (
-    "open",
-    "running_return",
-    "running_length",
-    "running_recovery",
-)  # [E] what goes on into the next rollout
+# [E] what goes on into the next rollout.
+RUNNING = ("open", "running_return", "running_length", "running_recovery")
 
 
 class Ledger:

@@ -115,9 +115,8 @@ class FirstExits:
         self.when = np.full(EPISODES, -1, np.int64)  # tau, -1 where the episode ended inside; the newest last
         self.filled = 0
         self.age = np.zeros(num_envs, np.int64)  # of the episode in hand
-        self.settled = np.ones(
-            num_envs, bool
-        )  # nothing is to be learned from the rest of the episode in hand
+        # Nothing is to be learned from the rest of the episode in hand.
+        self.settled = np.ones(num_envs, bool)
         self.longest, self.largest_reward = 0, 0.0
 
     def add(self, rollout: Rollout) -> None:

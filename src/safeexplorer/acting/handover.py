@@ -61,17 +61,12 @@ class Handover:
         self.alone = plan.begin_as_recovery or plan.by_evidence  # the recovery acts alone
         self.update = self.begun = 0  # updates so far, and those in which the recovery was alone
         self.steps = self.explored = 0  # of the present period, and of all since the hand-over
-        self.squares, self.measured = (
-            0.0,
-            0,
-        )  # of the copy's errors in the present period, and over how many steps
-        self.errors = np.full(
-            PATIENCE + 1, np.inf
-        )  # of the copy: the best of all before, then of the last periods
-        self.distances, self.known = (
-            np.zeros(PERIOD),
-            0,
-        )  # the last ones under the recovery alone, the newest last
+        # Of the copy's errors in the present period, and over how many steps.
+        self.squares, self.measured = 0.0, 0
+        # Of the copy: the best of all before, then of the last periods.
+        self.errors = np.full(PATIENCE + 1, np.inf)
+        # The last ones under the recovery alone, the newest last.
+        self.distances, self.known = np.zeros(PERIOD), 0
         self.own_falls = self.own_steps = 0  # of the recovery alone
         self.radius = self.first_radius = 0.0
         self.first_ended = self.first_falls = 0  # exits from the first region, and the falls among them
@@ -131,9 +126,8 @@ class Handover:
     def _adapt(self, log_std: np.ndarray | None) -> None:
         """After a period: what falls take back from the spread, and where the region goes."""
         ended, falls, steps = self.exits.period()
-        falls -= int(
-            2.0 * steps * wilson_interval(self.own_falls, self.own_steps)[0]
-        )  # as the recovery alone would
+        # As the recovery alone would.
+        falls -= int(2.0 * steps * wilson_interval(self.own_falls, self.own_steps)[0])
         if self.radius <= NEAR * self.first_radius:
             self.first_ended, self.first_falls = self.first_ended + ended, self.first_falls + max(falls, 0)
         rate, (lowest, highest) = self.exits.rate(), self.exits.safe_share(self.radius)

@@ -2,9 +2,8 @@
 
 import numpy as np
 
-WORDS = (
-    6  # of 64 bits: a PCG64's state and increment (128 bits each), a buffered draw and whether there is one
-)
+# Of 64 bits: a PCG64's state and increment (128 bits each), a buffered draw and whether there is one.
+WORDS = 6
 
 
 def spawn(seed: int | None, count: int) -> list[np.random.Generator]:

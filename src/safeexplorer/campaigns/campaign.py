@@ -21,9 +21,8 @@ from safeexplorer.runs.summary import is_finished
 WAITING, RUNNING, ELSEWHERE, FINISHED, FAILED = "waiting", "running", "elsewhere", "finished", "failed"
 ATTEMPTS = 3  # in a row without a new checkpoint
 POLL_SECONDS = 0.05
-PATIENCE_SECONDS = (
-    1800.0  # without a new row of metrics or a checkpoint: an update takes seconds, at most minutes
-)
+# Without a new row of metrics or a checkpoint: an update takes seconds, at most minutes.
+PATIENCE_SECONDS = 1800.0
 STOP_SECONDS = 300.0  # to finish the update in hand and save
 ELSEWHERE_SECONDS = 1.0  # between two looks at a run that another process holds
 Handle = TypeVar("Handle")

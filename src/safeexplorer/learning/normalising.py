@@ -14,9 +14,8 @@ from safeexplorer.acting.trajectory import Rollout
 from safeexplorer.learning.moments import Moments, deviation, merge, no_moments
 from safeexplorer.learning.networks import read_by
 
-BELIEVED = (
-    100_000  # steps that mean 0 and deviation 1 count for: a robot at rest shows too little of its range
-)
+# Steps that mean 0 and deviation 1 count for: a robot at rest shows too little of its range.
+BELIEVED = 100_000
 SMALLEST_SCALE = 1e-8
 
 

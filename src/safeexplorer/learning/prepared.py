@@ -22,10 +22,8 @@ from safeexplorer.learning.waiting import WaitingRows
 
 IMITATION_WEIGHT = 1.0  # lambda while the recovery acts alone
 IMITATION_RATE, IMITATION_DECAY = 1e-3, 0.95  # step size of Adam then, and what is left of it after a period
-PACE, SLOWEST = (
-    1.5,
-    0.05,
-)  # by which the pace of the policy's steps changes after an update, and the least it can be
+# By which the pace of the policy's steps changes after an update, and the least it can be.
+PACE, SLOWEST = 1.5, 0.05
 LATE_ROWS = 64  # of a minibatch, at most: steps whose outcome came after their rollout
 ROOM = 8192  # steps that can wait, at least
 

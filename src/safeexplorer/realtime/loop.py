@@ -23,9 +23,8 @@ from safeexplorer.realtime.rows import Policy, Rows
 from safeexplorer.realtime.signals import DeadlySignals
 from safeexplorer.recovery import as_recovery, interface_between
 
-SWITCH_INTERVAL = (
-    1e-4  # s, how long another Python thread may keep the interpreter from a tick; 5e-3 is usual
-)
+# Seconds for which another Python thread may keep the interpreter from a tick; 5e-3 is usual.
+SWITCH_INTERVAL = 1e-4
 HUNG = 5.0  # s without a tick after which the loop's thread counts as hung
 POLL = 0.1  # s between two looks of the one who waits for rows
 COMMANDED: dict[int, object] = {}  # id of the hardware -> who armed it last

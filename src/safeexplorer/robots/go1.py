@@ -74,9 +74,8 @@ class Go1s(Bodies):
     angles = cached_property(lambda self: tuple(self.euler.T))
     entries = cached_property(lambda self: tuple(self.rotation.T))
     matrix = cached_property(lambda self: self.rotation.reshape(-1, 3, 3))
-    gravity = cached_property(
-        lambda self: self.rotation[:, 6:]
-    )  # a unit vector in the base frame, upside down
+    # A unit vector in the base frame, upside down.
+    gravity = cached_property(lambda self: self.rotation[:, 6:])
 
     @cached_property
     def observed(self) -> tuple[np.ndarray, ...]:

@@ -54,10 +54,8 @@ def replay_exits(
     if count == 0:
         return entered_at, fell
     env = robots.make(recovery.robot, count, threads=threads, max_episode_steps=2 * HORIZON)
-    exit_of, step = (
-        np.full(count, NEVER),
-        np.zeros(count, int),
-    )  # what each robot replays, and how long already
+    # What each robot replays, and how long already.
+    exit_of, step = np.full(count, NEVER), np.zeros(count, int)
     free, begun = np.arange(count), 0
     while begun < len(records) or len(free) < count:
         ids = free[: len(records) - begun]

@@ -62,9 +62,8 @@ def restore_run(
 
 def refuse_changes(run: Training, state: dict[str, Any]) -> None:
     """A run goes on with the settings, the region and the recovery that it began with."""
-    stored = from_dict(
-        state["settings"]
-    ).resolved()  # settings that an older release did not know are filled in
+    # Settings that an older release did not know are filled in.
+    stored = from_dict(state["settings"]).resolved()
     changed = difference(stored.as_dict(), run.settings.as_dict())
     before, now = state["recovery_digest"], run.recovery.digest if run.recovery is not None else None
     if now is not None and before != now:
