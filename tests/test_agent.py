@@ -9,10 +9,11 @@ import numpy as np
 import pytest
 from records import read_table
 from small_agents import REGION, agent, equal
-from toys import Choice, Drift, far
+from toys import Choice, Drift, far, pull_back
 
 import safeexplorer
 from safeexplorer import JumpStart, SafeExplorer, SafeRegion, StateShield, linear
+from safeexplorer.files.checkpoint import checkpoints
 from safeexplorer.runs.settings import Settings
 from safeexplorer.runs.training import train
 
@@ -108,6 +109,62 @@ def test_an_infinite_distance_is_outside_every_region_and_the_run_is_saved(tmp_p
     lost = SafeRegion(distance=lambda o: np.where(far(o) > 0.3, np.inf, far(o)), radius=0.5)
     made = agent(region=lost, checkpoint_every=1).learn(128, folder=tmp_path)
     assert made.summary["recovery_steps"] > 0
+
+
+class Later:
+    """A function that answers otherwise after so many calls."""
+
+    def __init__(self, good, bad, calls: int = 100):
+        self.good, self.bad, self.left = good, bad, calls
+
+    def __call__(self, observation):
+        self.left -= 1
+        return self.good(observation) if self.left >= 0 else self.bad(observation)
+
+
+LATER = {  # what goes wrong in the middle of training -> what is said
+    "a complex action": (
+        {"recovery": Later(pull_back, lambda o: pull_back(o) + 1j)},
+        "its numbers are complex",
+    ),
+    "a NaN action": (
+        {"recovery": Later(pull_back, lambda o: np.full((len(o), 1), np.nan))},
+        "= nan, allowed",
+    ),
+    "no action": ({"recovery": Later(pull_back, lambda o: None)}, r"gave actions of shape \(\)"),
+    "an error": ({"recovery": Later(pull_back, lambda o: 1 / 0)}, "raised ZeroDivisionError"),
+    "D of no robot": (
+        {"region": SafeRegion(0.5, Later(far, lambda o: np.full(len(o), np.nan)))},
+        "the distance was NaN at every step of update 4",
+    ),
+    "a negative D": (
+        {"region": SafeRegion(0.5, Later(far, lambda o: far(o) - 5.0))},
+        "allowed: numbers of at least 0",
+    ),
+    "a shield without an answer": (
+        {"region": None, "intervention": StateShield(Later(lambda o: far(o) > 0.3, lambda o: None))},
+        r"takes_over gave the shape \(\) for 2 robots",
+    ),
+}
+
+
+@pytest.mark.parametrize("what", LATER)
+def test_what_goes_wrong_in_the_middle_of_training_is_named_and_the_last_checkpoint_stands(what, tmp_path):
+    changes, message = LATER[what]
+    with pytest.raises(ValueError, match=message):
+        agent(checkpoint_every=1, **changes).learn(1280, folder=tmp_path)
+    assert checkpoints(tmp_path / "checkpoints")
+
+
+@pytest.mark.parametrize(
+    "made", [lambda s: {"region": SafeRegion(s, far)}, lambda s: {"intervention": JumpStart(s)}]
+)
+def test_a_schedule_that_is_no_number_later_in_training_stops_it_there(made):
+    late = {"region": None} | made(lambda progress: np.nan if 0.2 < progress < 0.4 else 3.0)
+    rows = []
+    with pytest.raises(ValueError, match=r"(radius|handoff) is nan at progress 0\.25; allowed: a number"):
+        agent(**late).learn(256, callback=lambda _, row: rows.append(row))  # 4 updates
+    assert len(rows) == 1
 
 
 @pytest.mark.parametrize("radius", [np.nan, linear(np.nan, 0.1), linear(0.1, -0.5), lambda progress: -1.0])

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-from gymnasium.vector import AutoresetMode, SyncVectorEnv
+from gymnasium.vector import AutoresetMode, SyncVectorEnv, VectorEnv
+from gymnasium.vector.utils import batch_space
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from toys import Choice, Drift, Stepper, far, pull_back
@@ -223,11 +224,91 @@ class Misshapen(SyncVectorEnv):
                 strict=True,
             )
         )
-        if self.wrong == "final_obs":
+        if self.wrong == "none":
+            answer["info"]["final_obs"] = []
+        elif self.wrong == "final_obs":
             answer["info"]["final_obs"] = np.zeros((2, 5))
         else:
             answer[self.wrong] = np.asarray(answer[self.wrong])[:, None]
         return tuple(answer.values())
+
+
+class Reusing(VectorEnv):
+    """Three robots whose environment hands out the same arrays for ever, and writes into the actions."""
+
+    metadata = {"autoreset_mode": AutoresetMode.DISABLED}
+    num_envs = 3
+    single_observation_space, single_action_space = Drift.observation_space, Drift.action_space
+    observation_space = batch_space(Drift.observation_space, 3)
+    action_space = batch_space(Drift.action_space, 3)
+
+    def __init__(self, reuse: bool):
+        self.hand_out = (lambda array: array) if reuse else np.copy
+        self.robots, self.observation = [Drift(7) for _ in range(3)], np.zeros((3, 2), np.float32)
+        self.reward, self.distance = np.zeros((2, 3))
+        self.terminated, self.truncated = np.zeros((2, 3), bool)
+
+    def reset(self, *, seed=None, options=None):
+        for i in np.flatnonzero((options or {}).get("reset_mask", np.ones(3, bool))):
+            self.observation[i], _ = self.robots[i].reset(seed=None if seed is None else int(seed + i))
+            self.reward[i], self.terminated[i], self.truncated[i] = 0.0, False, False
+            self.distance[i] = abs(self.observation[i, 0])
+        return self.hand_out(self.observation), {"gap": self.hand_out(self.distance)}
+
+    def step(self, actions):
+        for i, robot in enumerate(self.robots):
+            self.observation[i], self.reward[i], self.terminated[i], self.truncated[i], _ = robot.step(
+                actions[i]
+            )
+            self.distance[i] = abs(self.observation[i, 0])
+        self.terminated[2], self.truncated[2] = self.truncated[2], self.terminated[2]  # this one falls
+        actions[:] = np.nan
+        flags = map(self.hand_out, (self.observation, self.reward, self.terminated, self.truncated))
+        return *flags, {"gap": self.hand_out(self.distance)}
+
+
+def test_an_environment_that_reuses_its_arrays_gives_the_rollouts_of_one_that_does_not():
+    fresh, reused = (collect(Environments(Reusing(reuse), "gap"), seed=3) for reuse in (False, True))
+    for mine, theirs in zip(fresh, reused, strict=True):
+        for name, a, b in zip(Rollout._fields, mine, theirs, strict=True):
+            np.testing.assert_array_equal(a, b, name)
+    assert sum(Rollout(*rollout).terminated.sum() for rollout in fresh) > 0
+    assert sum(Rollout(*rollout).truncated.sum() for rollout in fresh) > 0
+
+
+@pytest.mark.parametrize("flag", [np.nan, 0.5, 2])
+def test_a_flag_that_is_neither_true_nor_false_is_refused(flag):
+    env = Environments(Reusing(True), far)
+    env.reset(seed=0)
+    env.env.terminated = np.zeros(3)
+    env.env.hand_out = lambda array: np.full(3, flag) if array is env.env.terminated else array
+    with pytest.raises(ValueError, match=r"gave terminated .*; allowed: true or false"):
+        env.step(np.zeros((3, 1)))
+
+
+def test_a_last_observation_that_is_missing_is_refused():
+    env = Environments(Misshapen("none"), far)
+    env.reset(seed=0)
+    with pytest.raises(ValueError, match=r"info\['final_obs'\]\[0\] of the environment is no observation"):
+        env.step(np.zeros((2, 1)))
+
+
+class Scaling(Drift):
+    """Writes into the action that it is given."""
+
+    def step(self, action):
+        action *= 0.5
+        return super().step(action)
+
+
+def test_episodes_are_repeated_exactly_where_actions_are_written_into():
+    env, other = (
+        Environments(SyncVectorEnv([lambda: Scaling(50)] * 2, autoreset_mode="Disabled"), far) for _ in "ab"
+    )
+    env.reset(seed=4)
+    for k in range(5):
+        env.step(np.full((2, 1), 0.1 * k, np.float32))
+    assert other.set_state(env.get_state()) is True
 
 
 @pytest.mark.parametrize("wrong", ["observation", "reward", "terminated", "truncated", "final_obs"])

@@ -43,7 +43,7 @@ MUTANTS = [  # what is wrong, file, text, instead of it
     ("critic without its 0.5", LOSS, "critic = 0.5 * weighted", "critic = weighted"),
     ("safe region inverted", WHO, "return ~(distance <= radius)", "return distance <= radius"),
     ("safe region strict", WHO, "~(distance <= radius)", "~(distance < radius)"),
-    ("jump start inverted", WHO, "situation.step < self.handoff", "situation.step >= self.handoff"),
+    ("jump start inverted", WHO, "situation.step < known(", "situation.step >= known("),
     ("the recovery is never executed", COLLECTOR, "env.step(acted.action)", "env.step(rollout.proposed[t])"),
     ("curriculum off by one", "runs/settings.py", "return (update - 1) / self.updates", "return update / self.updates"),
     ("gate of SafeExplorer always on", METHODS, 'imitation of recoveries that succeeded", gate="hard"', 'imitation of recoveries that succeeded", gate="always"'),

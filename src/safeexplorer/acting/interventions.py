@@ -5,6 +5,7 @@ parameters. That is the hypothesis of the unbiasedness theorem (mu and M indepen
 intervention written against this protocol can break it.
 """
 
+import math
 from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any, NamedTuple, Protocol
@@ -62,14 +63,20 @@ class SafeRegion:
                 )
             object.__setattr__(self, "radius", constant(float(self.radius)))
         for progress in (0.0, 0.5, LAST):
-            radius = self.radius(progress)
-            if not radius >= 0:  # a NaN neither
-                raise ValueError(
-                    f"radius is {radius} at progress {progress:.3g}; allowed: a number of at least 0"
-                )
+            known("radius", self.radius(progress), progress, 0.0)
 
     def takes_over(self, situation: Situation, progress: float) -> np.ndarray:
-        return outside(situation.distance, self.radius(progress))
+        return outside(situation.distance, known("radius", self.radius(progress), progress, 0.0))
+
+
+def known(name: str, value: float, progress: float, low: float = -math.inf) -> float:
+    """What a schedule gives now, refused where it is no number: with a NaN one side would act for ever, unnoticed."""
+    if not value >= low:
+        raise ValueError(
+            f"{name} is {value} at progress {progress:.3g}; allowed: a number"
+            + f" of at least {low:g}" * (low > -math.inf)
+        )
+    return value
 
 
 def outside(distance: Any, radius: Any) -> Any:
@@ -84,7 +91,7 @@ class JumpStart:
     handoff: Schedule  # progress -> h, e.g. shrinking to 0
 
     def takes_over(self, situation: Situation, progress: float) -> np.ndarray:
-        return situation.step < self.handoff(progress)
+        return situation.step < known("handoff", self.handoff(progress), progress)
 
 
 @dataclass(frozen=True)

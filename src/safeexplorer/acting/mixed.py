@@ -40,7 +40,11 @@ class MixedPolicy(NamedTuple):
         before_recovery: Callable[[np.ndarray], None] | None = None,
     ) -> Acted:
         """a = proposed inside M and mu(s) outside; `before_recovery` hears who recovers before the recovery acts."""
-        recovering = self.intervention.takes_over(situation, progress)
+        recovering = np.asarray(self.intervention.takes_over(situation, progress), bool)
+        if recovering.shape != situation.step.shape:
+            raise ValueError(
+                f"takes_over gave the shape {recovering.shape} for {len(situation.step)} robots; allowed: one per robot"
+            )
         count = np.count_nonzero(recovering)
         if not count or self.recovery is None:
             return Acted(recovering, proposed, 0.0)

@@ -132,9 +132,9 @@ class Environments(VectorWrapper):
     ) -> tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray, dict[str, Any]]:
         """One step everywhere; actions are rows of numbers [E, m], clipped to the bounds."""
         command = self._command(actions)
-        observation, reward, terminated, truncated, info = self.env.step(command)
         if self._memory is not None:
-            self._memory.note(command)
+            self._memory.note(command.copy())  # the environment may change what it is given
+        observation, reward, terminated, truncated, info = self.env.step(command)
         observation, reward = self._checked(observation), self._one_each("reward", reward, np.float64)
         if not np.isfinite(reward).all():
             raise FloatingPointError(f"the environment gave a reward that is not finite: {reward}")
@@ -184,12 +184,14 @@ class Environments(VectorWrapper):
         return observation
 
     def _one_each(self, name: str, values: Any, kind: type) -> np.ndarray:
-        values = np.asarray(values, kind)
+        values = np.asarray(values)
         if values.shape != (self.num_envs,):
             raise ValueError(
                 f"the environment gave {name} of shape {values.shape}; allowed: ({self.num_envs},), one per robot"
             )
-        return values
+        if kind is bool and not np.isin(values, (0, 1)).all():
+            raise ValueError(f"the environment gave {name} {values}; allowed: true or false")
+        return values.astype(kind)  # a copy: some environments reuse their arrays
 
     # -- the end of an episode -----------------------------------------------------------------------------
 
@@ -199,7 +201,12 @@ class Environments(VectorWrapper):
             raise ValueError("the environment declares AutoresetMode.SAME_STEP but gave no info['final_obs']")
         last = observation.copy()
         for i in np.flatnonzero(ended):
-            final = flatten(self.raw_observation_space, info["final_obs"][i])
+            try:
+                final = flatten(self.raw_observation_space, info["final_obs"][i])
+            except Exception as error:
+                raise ValueError(
+                    f"info['final_obs'][{i}] of the environment is no observation: {error!r}"
+                ) from error
             if final.shape != last[i].shape:
                 raise ValueError(
                     f"the environment gave info['final_obs'][{i}] of shape {np.shape(info['final_obs'][i])}; "
@@ -254,7 +261,7 @@ class Environments(VectorWrapper):
 
     def _distance_at(self, observation: np.ndarray, info: dict[str, Any]) -> np.ndarray:
         """D of each robot, [E]."""
-        distance = np.asarray(self._distance_of(observation, info), np.float64)
+        distance = np.array(self._distance_of(observation, info), np.float64)  # a copy
         if distance.shape != (self.num_envs,):
             raise ValueError(
                 f"distance has shape {distance.shape}; allowed: ({self.num_envs},), one per robot"

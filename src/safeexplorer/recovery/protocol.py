@@ -102,6 +102,8 @@ class CheckedRecovery:
 
     def _checked(self, action: Any, rows: int) -> Array:
         try:
+            if np.iscomplexobj(action):
+                raise TypeError("its numbers are complex")
             action = np.asarray(action, np.float32)
         except (TypeError, ValueError) as error:
             raise self._error(f"gave an action that is no array of numbers: {error}") from error

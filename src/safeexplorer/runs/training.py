@@ -109,6 +109,10 @@ class Training:
         rollout = self.collector.collect(self.params, progress, self.streams.actor)
         if self.reroller is not None:
             rollout = self.reroller.fill(rollout, self.collector, self.params, progress, self.streams.record)
+        if self.radius(progress) is not None and np.isnan(rollout.distance).all():
+            raise ValueError(
+                f"the distance was NaN at every step of update {self.update}: nobody was inside; allowed: numbers"
+            )
         return rollout
 
     def learn(self, rollout: Rollout, progress: float) -> dict[str, float]:
