@@ -36,7 +36,7 @@ test-mjlab: $(MJLAB)/installed
 
 # Sixty mutations of the code that trains: how many does `safeexplorer verify` catch?
 mutants: $(VENV)/installed
-	$(VENV)/bin/python tests/theory/mutants.py
+	$(VENV)/bin/python tests/support/mutants.py
 
 # Other people's code as a judge of ours, in an environment of its own.
 oracles: $(ORACLES)/installed

@@ -1,17 +1,10 @@
 """Verify exercises the code that trains: it holds, and a sample of mutations is caught (all: `make mutants`)."""
 
-from __future__ import annotations
-
-import importlib.util
-from pathlib import Path
-
+import mutants
 import pytest
 
 from safeexplorer.theory.training import training_checks
 
-spec = importlib.util.spec_from_file_location("mutants", Path(__file__).with_name("mutants.py"))
-mutants = importlib.util.module_from_spec(spec)
-spec.loader.exec_module(mutants)
 SAMPLE = ("the recovery is never executed", "r_term zeroed", "no stop-gradient", "safe region strict",
           "gate of SafeExplorer always on", "curriculum off by one")  # fmt: skip
 

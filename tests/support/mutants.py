@@ -1,8 +1,8 @@
 # ruff: noqa: E501
 """Mutations of the code that trains, each caught or missed by `safeexplorer verify` (its part on training).
 
-    python tests/theory/mutants.py            every mutation; exit code 1 if less than 95% are caught
-    python tests/theory/mutants.py 0 6        only these, by number
+    python tests/support/mutants.py            every mutation; exit code 1 if less than 95% are caught
+    python tests/support/mutants.py 0 6        only these, by number
 
 Each is one text substitution in a copy of `src`. A mutation is caught if a check fails or the code does not run.
 """
