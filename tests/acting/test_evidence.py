@@ -34,7 +34,7 @@ def test_bernstein_bound_holds_in_19_of_20_samples():
 def test_exits_count_returns_falls_and_falls_without_an_exit():
     exits = Exits(3)
     exits.add(
-        rollout_of(columns("xx....", "..xx..", "......"), columns("......", "...x..", "...x..")), radius=0.1
+        rollout_of(columns(".xx...", "..xx..", "......"), columns("......", "...x..", "...x..")), radius=0.1
     )
     # robot 1 came back, robot 2 fell outside, robot 3 fell inside: three ends, two of them falls, two exits
     assert exits.periods[-1].tolist() == [0.1, 3, 2, 2, 18 - 4, 18]
@@ -51,14 +51,24 @@ def test_an_exit_is_counted_when_its_end_is_seen():
 
 def test_the_time_limit_is_no_fall():
     exits = Exits(1)
-    exits.add(rollout_of(columns("xxxx"), truncated=columns("...x")), 0.1)
+    exits.add(rollout_of(columns(".xxx"), truncated=columns("...x")), 0.1)
     assert exits.periods[-1, 1:3].tolist() == [1, 0]
 
 
 def test_a_goal_that_ends_an_episode_is_no_fall():
     exits, reached = Exits(1), columns("...x")
-    exits.add(rollout_of(columns("xxxx"), reached)._replace(reached=reached), 0.1)
+    exits.add(rollout_of(columns(".xxx"), reached)._replace(reached=reached), 0.1)
     assert exits.periods[-1, 1:3].tolist() == [1, 0]
+
+
+def test_what_happens_before_the_policy_acts_in_an_episode_is_no_exit_of_its():
+    exits = Exits(3)
+    # a start that nobody saved, then one that was saved, then an exit; a fall in the next rollout of robot 2's second
+    # episode, in which the policy never acted, and of robot 3's, in which it had
+    exits.add(rollout_of(columns("xxxx.x", "...xxx", ".....x"), columns(".x....", "...x..", "......")), 0.1)
+    assert exits.periods[-1, 1:5].tolist() == [1, 1, 3, 18 - 5 - 3 - 1]
+    exits.add(rollout_of(columns("......", "xx....", "xx...."), columns("......", ".x....", ".x....")), 0.1)
+    assert exits.periods[-1, 1:4].tolist() == [1 + 1 + 1, 2, 3]
 
 
 def test_only_exits_from_near_radii_speak_about_a_radius():

@@ -13,7 +13,7 @@ from gymnasium.vector import AutoresetMode, VectorEnv
 from safeexplorer.acting.interventions import Intervention, Situation
 from safeexplorer.acting.mixed import Acts, MixedPolicy
 from safeexplorer.acting.networks import Params
-from safeexplorer.acting.policy import draw_noise, propose
+from safeexplorer.acting.policy import draw_noise, propose, shaken
 from safeexplorer.acting.trajectory import Rollout, blank_rollout
 from safeexplorer.files.checkpoint import under
 
@@ -46,6 +46,9 @@ class Collector:
             raise ValueError(f"autoreset_mode is {env.metadata.get('autoreset_mode')}; allowed: SAME_STEP")
         self.env, self.mixed = env, MixedPolicy(intervention, recovery, sampled)
         self.rollout_steps, self.observer = rollout_steps, observer
+        self.shaking = (
+            0.0  # share of the policy's noise on what is sent to the robots, but not on what is stored
+        )
         n = env.single_observation_space.shape[0]
         m = (env.single_action_space.shape or (1,))[0]  # a choice is one number
         self._rollout = blank_rollout((rollout_steps, env.num_envs), n, m)
@@ -69,7 +72,10 @@ class Collector:
             report = partial(self._report_exits, t)
             acted = self.mixed.act(self._situation(), rollout.proposed[t], progress, rng, report)
             rollout.recovering[t], rollout.action[t], rollout.recovery_log_density[t] = acted
-            step = env.step(acted.action)
+            sent = acted.action
+            if self.shaking:
+                sent = shaken(params, sent, noise[t], self.shaking, rng)
+            step = env.step(sent)
             self.observation, rollout.task_reward[t], rollout.terminated[t], rollout.truncated[t], info = step
             self.distance, rollout.reached[t] = info["distance"], info.get("reached", False)
             self.episode_step = self.episode_step + 1

@@ -10,7 +10,7 @@ import numpy as np
 from safeexplorer.acting.trajectory import Rollout
 
 PERIODS = 200  # whose exits are remembered
-NEAR = 1.05  # exits from radii within this factor speak about a radius
+NEAR = 1.1  # exits from radii within this factor speak about a radius
 LATELY = 5  # periods over which the exit rate is taken
 EPISODES = 400  # whose first exits are remembered
 QUANTILE = 1.645  # of the normal distribution: each end of an interval holds with 95% confidence
@@ -43,27 +43,40 @@ class Exits:
     """How the exits of the last periods ended, with the radius that they left.
 
     An exit that came back or was still up at the time limit ended well; a fall, with or without an exit before it, did
-    not. An exit whose end a rollout does not show is counted when it is known.
+    not. An exit whose end a rollout does not show is counted when it is known. What happens in an episode before the
+    policy first acts says nothing about it: a start that nobody could have saved is no exit.
     """
 
     def __init__(self, num_envs: int):
         # radius, ended, falls, exits, steps of the policy, all steps; the newest last
         self.periods = np.zeros((PERIODS, 6))
         self.count = 1  # periods so far, the present one with them
-        self.open = np.zeros(num_envs, bool)
+        self.open = np.zeros(num_envs, bool)  # out of the region now, after the policy had acted
+        self.acted = np.zeros(num_envs, bool)  # the policy, in the episode in hand
 
     def add(self, rollout: Rollout, radius: float) -> None:
         """Count one rollout, collected with `radius`, in the present period."""
-        recovering, fell = rollout.recovering, rollout.fell
-        ended = rollout.terminated | rollout.truncated
-        stays_open = recovering & ~ended
+        ended, fell = rollout.terminated | rollout.truncated, rollout.fell
+        main, acted = ~rollout.recovering, self._acted(rollout.recovering, ended)
+        out = rollout.recovering & acted
+        stays_open = out & ~ended
         was_open = np.concatenate([self.open[None], stays_open[:-1]])
         self.open = stays_open[-1].copy()
-        closed = (was_open & ~recovering).sum() + (recovering & ended).sum()
-        unannounced = (fell & ~recovering).sum()
-        exits, main = (recovering & ~was_open).sum(), (~recovering).sum()
+        closed = (was_open & main).sum() + (out & ended).sum()
+        falls, unannounced = (fell & acted).sum(), (fell & main).sum()
         self.periods[-1, 0] = radius
-        self.periods[-1, 1:] += closed + unannounced, fell.sum(), exits, main, fell.size
+        counts = closed + unannounced, falls, (out & ~was_open).sum(), main.sum(), fell.size
+        self.periods[-1, 1:] += counts
+
+    def _acted(self, recovering: np.ndarray, ended: np.ndarray) -> np.ndarray:
+        """[T, E]: has the policy acted in this episode, up to this step?"""
+        count = np.arange(1, len(ended) + 1)[:, None]
+        begins = np.concatenate([np.zeros_like(ended[:1]), ended[:-1]])
+        begun = np.maximum.accumulate(np.where(begins, count, 0))
+        last = np.maximum.accumulate(np.where(recovering, 0, count))
+        acted = np.where(begun > 0, last >= begun, self.acted | (last > 0))
+        self.acted = acted[-1] & ~ended[-1]
+        return acted
 
     def next_period(self) -> None:
         """What comes now is counted apart."""
@@ -93,15 +106,16 @@ class Exits:
 
     def cut(self) -> None:
         """New episodes begin everywhere: how open exits would have ended is never known."""
-        self.open = np.zeros_like(self.open)
+        self.open, self.acted = np.zeros_like(self.open), np.zeros_like(self.acted)
 
     def get_state(self) -> dict[str, np.ndarray]:
-        return {"periods": self.periods.copy(), "count": np.array(self.count), "open": self.open.copy()}
+        own = {"periods": self.periods, "open": self.open, "acted": self.acted}
+        return {name: array.copy() for name, array in own.items()} | {"count": np.array(self.count)}
 
     def set_state(self, state: dict[str, np.ndarray]) -> None:
         self.periods, self.count = state["periods"].copy(), int(state["count"])
         if state["open"].shape == self.open.shape:  # else they are other robots
-            self.open = state["open"].copy()
+            self.open, self.acted = state["open"].copy(), state["acted"].copy()
 
 
 class FirstExits:

@@ -1,13 +1,14 @@
 """From the recovery to the policy: who acts, in how large a region, and how widely the policy may explore.
 
-At first the recovery acts alone and is imitated. When the policy is its copy, measured on steps that it was not trained
-on, the policy gets the region in which the recovery rests. From then on the region grows where exits are proven to end
-well, stands still where too little is known, and shrinks where they are known to end in falls; every fall takes the
-policy's spread back. All of it follows from past rollouts, and M stands still during a rollout and its update, as
-Theorem 1 asks.
+At first the recovery acts alone and is imitated, with more and more of the policy's noise on its actions. When the
+policy is its copy, measured on steps that it was not trained on, it gets the region in which the recovery rests. From
+then on the region grows where exits are proven to end well, stands still where too little is known, and shrinks where
+they are known to end in falls; every fall takes the policy's spread back. All of it follows from past rollouts, and M
+stands still during a rollout and its update, as Theorem 1 asks.
 """
 
 import math
+import warnings
 from dataclasses import dataclass
 
 import numpy as np
@@ -21,19 +22,24 @@ PERIOD = 8192  # steps of all robots, at least, between two decisions
 COPY = 0.1  # held-out actions within this share of the spread it starts with, root mean square
 PATIENCE = 8  # periods in which it must improve ...
 IMPROVEMENT = 0.05  # ... by this share, else it is as good as it gets
+SHAKING = (
+    0.5  # by how much the noise on the recovery grows in a period, up to the spread that the copy starts with
+)
+BROKEN = 0.5  # share of episodes; a recovery that alone falls in more is none
 # The region:
 REST = 0.99  # quantile of the recovery's own distances that the first one holds ...
 MARGIN = 1.1  # ... with this factor to spare
 NEEDED = 1e-3  # exits per step of the policy; with fewer a larger one is of no use
-SLOWEST, FASTEST = 0.01, 0.1  # growth per period; between them as the share of the policy's steps that exit
+SLOWEST, FASTEST = 0.02, 0.1  # growth per period; between them as the share of the policy's steps that exit
 SHRINKING = 0.05  # per period
 DOUBLINGS = 2  # of what must be proven, at most
 ENOUGH = 268  # exits from the first region after which their falls are taken as usual
 # The spread, in log sigma:
-CALM = 1e-2  # exits per step of the policy; with more it does not grow
-OPENING = 0.02  # per period without a fall, and less after every fall, up to where it started
-CLOSING, MOST, LOWEST = 0.2, 3, -1.0  # by a fall, by how many of a period at most, and how far in all
-FADING = 4_000_000  # steps in which the limits fade, or all of training if that is shorter
+CALM = 1e-2  # exits per step of the policy; with more it does not open
+FIRST = -1.0  # at the hand-over, below the start
+OPENING = 0.2  # per calm period without a fall, and less after every fall, up to the start
+CLOSING, MOST, LOWEST = 0.2, 3, -2.0  # by a fall, by how many of a period at most, and how far in all
+FADING = 4_000_000  # steps in which the limits fade
 
 
 @dataclass(frozen=True)
@@ -45,7 +51,7 @@ class Plan:
     by_evidence: bool = True  # the radius follows the exits; else the intervention's own clock
     hold_spread: bool = True
     largest_radius: float = math.inf
-    imitation_share: float = 0.1  # of all updates, at most
+    imitation_share: float = 0.2  # of all updates, at most
     safe_share: float = 0.99  # of the exits must be proven to end without a fall
     initial_spread: float = 0.1  # standard deviation at the hand-over, as a share of half the action range
     spread_fade: float = 2.0  # by how much the floor under log sigma falls, and the ceiling by half of it
@@ -61,17 +67,19 @@ class Handover:
         self.alone = plan.begin_as_recovery or plan.by_evidence  # the recovery acts alone
         self.update = self.begun = 0  # updates so far, and those in which the recovery was alone
         self.steps = self.explored = 0  # of the present period, and of all since the hand-over
-        # Of the copy's errors in the present period, and over how many steps.
+        # The recovery alone. Of its copy: squared errors in this period, and over how many steps; the best error of all
+        # periods before, then those of the last ones. The last distances, the newest last.
         self.squares, self.measured = 0.0, 0
-        # Of the copy: the best of all before, then of the last periods.
         self.errors = np.full(PATIENCE + 1, np.inf)
-        # The last ones under the recovery alone, the newest last.
         self.distances, self.known = np.zeros(PERIOD), 0
-        self.own_falls = self.own_steps = 0  # of the recovery alone
+        self.own_falls = self.own_steps = self.own_episodes = 0
+        # Share of the policy's noise on its actions; is it settled; falls of this period, and of one without noise.
+        self.shake, self.steady, self.period_falls, self.usual_falls = 0.0, False, 0, 0
         self.radius = self.first_radius = 0.0
         self.first_ended = self.first_falls = 0  # exits from the first region, and the falls among them
         self.falls = 0  # in all since the hand-over, but for those that the recovery alone would have had
-        self.opened = 0.0  # by how much log sigma may exceed its start, but for the fading
+        # Log sigma below its start, but for the fading.
+        self.opened = FIRST if plan.begin_as_recovery else 0.0
         self.exits, self.first_exits = Exits(num_envs), FirstExits(num_envs)
 
     # -- told after every rollout --------------------------------------------------------------------------
@@ -97,21 +105,48 @@ class Handover:
     def _watch_recovery(self, rollout: Rollout, squared_errors: np.ndarray | None) -> bool:
         seen = rollout.distance[np.isfinite(rollout.distance)]
         self.distances, self.known = np.append(self.distances, seen)[-PERIOD:], self.known + len(seen)
-        self.own_falls += int(rollout.fell.sum())
+        falls = int(rollout.fell.sum())
+        self.own_falls, self.period_falls = self.own_falls + falls, self.period_falls + falls
         self.own_steps += rollout.terminated.size
+        self.own_episodes += int((rollout.terminated | rollout.truncated).sum())
         if squared_errors is not None:
             self.squares += float(squared_errors.sum())
             self.measured += squared_errors.size
-        out_of_time = self.update >= self.plan.imitation_share * self.plan.updates
-        if self.steps < PERIOD and not out_of_time:
+        over = self.update >= self.plan.imitation_share * self.plan.updates or self._is_broken()
+        if self.steps < PERIOD and not over:
             return False
         self.steps = 0
-        if not (self._is_copy() or out_of_time):
+        over = self._is_copy() or over
+        self._shake()
+        if not over:
             return False
         rest = np.quantile(self.distances[-self.known :], REST) if self.known else 0.0
         self.first_radius = self.radius = min(MARGIN * float(rest), self.plan.largest_radius)
         self.alone, self.begun = False, self.update
         return True
+
+    def _is_broken(self) -> bool:
+        """Does the recovery itself fall more often than not? Then nothing is won by waiting."""
+        broken = wilson_interval(self.own_falls, self.own_episodes)[0] > BROKEN
+        if broken:
+            fell = f"{self.own_falls:,} of {self.own_episodes:,}"
+            told = "is it the right controller, and is every termination a fall (fell=)? The policy takes over now"
+            warnings.warn(f"the recovery alone fell in {fell} episodes: {told}", stacklevel=2)
+        return broken
+
+    def _shake(self) -> None:
+        """The recovery is shaken as far as it stays up, at most as much as the policy that will take over."""
+        before, falls = self.shake, self.period_falls
+        if before == 0.0:
+            self.usual_falls = falls
+        if falls > 2 * self.usual_falls:
+            self.shake, self.steady = max(before - SHAKING, 0.0), True
+        elif not self.steady:
+            self.shake = min(before + SHAKING, 1.0)
+            self.steady = self.shake == 1.0
+        self.period_falls = 0
+        if self.shake != before:  # other states: their errors do not compare
+            self.errors[:] = np.inf
 
     def _is_copy(self) -> bool:
         """Is the policy as close to the recovery as it will get?"""
@@ -121,7 +156,7 @@ class Handover:
             self.squares, self.measured = 0.0, 0
         stalled = self.errors[1:].min() > (1.0 - IMPROVEMENT) * self.errors[0]
         close = self.errors[-1] < COPY * self.plan.initial_spread
-        return not self.plan.begin_as_recovery or close or stalled
+        return not self.plan.begin_as_recovery or (self.steady and close) or stalled
 
     def _adapt(self, log_std: np.ndarray | None) -> None:
         """After a period: what falls take back from the spread, and where the region goes."""
@@ -134,28 +169,22 @@ class Handover:
         if falls > 0:
             self._take_back(falls, log_std)
         elif rate < CALM and self.opened < 0.0:
-            self.opened = min(self.opened + OPENING / (1.0 + self.falls / 2.0), 0.0)
-        if self.plan.by_evidence and highest < 1.0 - self._bearable():
+            self.opened = min(self.opened + OPENING / (1.0 + self.falls) ** 2, 0.0)
+        if not self.plan.by_evidence:
+            return
+        if highest < 1.0 - self._bearable():
             self.radius /= 1.0 + SHRINKING
         elif lowest >= self.asked and rate >= NEEDED:
-            self._grow(rate, log_std is not None and falls <= 0)
+            growth = 1.0 + min(max(rate, SLOWEST), FASTEST)
+            self.radius = min(self.radius * growth, self.plan.largest_radius)
 
     def _take_back(self, falls: int, log_std: np.ndarray | None) -> None:
         """The ceiling below the spread with which the policy fell."""
         self.falls += falls
         if log_std is not None:
-            self.opened = min(
-                self.opened, float((log_std - self.initial_log_std).mean()) + self._faded() / 2.0
-            )
+            fell_with = float((log_std - self.initial_log_std).mean()) + self._faded() / 2.0
+            self.opened = min(self.opened, fell_with)
         self.opened = max(self.opened - CLOSING * min(falls, MOST), LOWEST)
-
-    def _grow(self, rate: float, opens: bool) -> None:
-        """The region, and the spread by the same factor where exits are not too many."""
-        growth = 1.0 + min(max(rate, SLOWEST), FASTEST)
-        if self.plan.by_evidence:
-            self.radius = min(self.radius * growth, self.plan.largest_radius)
-        if opens and rate < CALM:
-            self.opened = min(self.opened + math.log(growth), -math.log(self.plan.initial_spread))
 
     def cut(self) -> None:
         """New episodes begin everywhere."""
@@ -168,6 +197,11 @@ class Handover:
     def imitating(self) -> bool:
         """Is the recovery to be copied now?"""
         return self.alone and self.plan.begin_as_recovery
+
+    def shaking(self, gaussian: bool) -> float:
+        """Share of the policy's noise that is put on the recovery's actions; of choices, how many are drawn anew."""
+        share = self.shake if self.imitating else 0.0
+        return share if gaussian else share * self.plan.initial_spread
 
     @property
     def asked(self) -> float:
@@ -189,8 +223,7 @@ class Handover:
         return np.log(self.plan.initial_spread * self.action_scale)
 
     def _faded(self) -> float:
-        share = (self.update - self.begun) / max(self.plan.updates - self.begun, 1)
-        return self.plan.spread_fade * min(max(share, self.explored / FADING), 1.0)
+        return self.plan.spread_fade * min(self.explored / FADING, 1.0)
 
     def spread(self) -> tuple[np.ndarray, np.ndarray] | None:
         """The lowest and the highest log sigma, [m] each; None: not held.
@@ -203,7 +236,7 @@ class Handover:
         if self.alone or not self.plan.hold_spread:
             return None
         faded = self._faded()
-        return start + min(self.opened, 0.0) - faded, start + self.opened - faded / 2.0
+        return start + self.opened - faded, start + self.opened - faded / 2.0
 
     # -- records and resuming ------------------------------------------------------------------------------
 
@@ -221,8 +254,9 @@ class Handover:
         return dict(zip(self.columns, known, strict=True))
 
     WHOLE = ("alone", "update", "begun", "steps", "explored", "measured", "known")
-    WHOLE += ("own_falls", "own_steps", "first_ended", "first_falls", "falls")
-    NUMBERS = ("radius", "first_radius", "opened", "squares")
+    WHOLE += ("own_falls", "own_steps", "own_episodes", "steady", "period_falls", "usual_falls")
+    WHOLE += ("first_ended", "first_falls", "falls")
+    NUMBERS = ("radius", "first_radius", "opened", "squares", "shake")
 
     def get_state(self) -> dict[str, dict[str, np.ndarray]]:
         """Everything, as arrays of finite numbers."""
@@ -241,7 +275,7 @@ class Handover:
             setattr(self, name, int(number))
         for name, number in zip(self.NUMBERS, own["numbers"], strict=True):
             setattr(self, name, float(number))
-        self.alone = bool(self.alone)
+        self.alone, self.steady = bool(self.alone), bool(self.steady)
         self.errors = np.where(own["errors"] < 0, np.inf, own["errors"])
         self.distances = own["distances"]
         self.exits.set_state(state["exits"])

@@ -40,6 +40,17 @@ def propose(params: Params, observation: Any, noise: Any = 0.0, xp: Any = np) ->
     return scores if is_gaussian(params) else scores.argmax(-1)[..., None].astype(np.float32)
 
 
+def shaken(
+    params: Params, action: np.ndarray, noise: np.ndarray, share: float, rng: np.random.Generator
+) -> np.ndarray:
+    """Someone's actions [E, m] with this share of the policy's noise; of choices, this share is drawn anew."""
+    if is_gaussian(params):
+        return action + np.float32(share) * noise
+    return np.where(rng.random((len(action), 1)) < share, noise.argmax(-1)[..., None], action).astype(
+        np.float32
+    )
+
+
 def softened(params: Params, observation: np.ndarray, confidence: float) -> Params:
     """A categorical policy with its scores scaled so that the likeliest choice has the probability `confidence`, on
     average over the observations (as the actor sees them); one that is less sure stays as it is."""

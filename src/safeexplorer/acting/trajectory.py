@@ -32,25 +32,12 @@ class Rollout(NamedTuple):
 
 def blank_rollout(shape: tuple[int, int], n: int = 1, m: int = 1, **known: Any) -> Rollout:
     """A rollout [T, E] in which nothing happened, but for the fields that are known."""
-
-    def vectors(size: int) -> np.ndarray:
-        return np.zeros((*shape, size), np.float32)
-
-    blank = Rollout(
-        observation=vectors(n),
-        next_observation=vectors(n),
-        distance=np.zeros(shape),
-        proposed=vectors(m),
-        action=vectors(m),
-        task_reward=np.zeros(shape),
-        terminated=np.zeros(shape, bool),
-        truncated=np.zeros(shape, bool),
-        recovering=np.zeros(shape, bool),
-        next_outside=np.zeros(shape, bool),
-        recovery_log_density=np.zeros(shape, np.float32),
-        reached=np.zeros(shape, bool),
-    )
-    return blank._replace(**known)
+    sizes = {"observation": n, "next_observation": n, "proposed": m, "action": m}
+    flags = ("terminated", "truncated", "recovering", "next_outside", "reached")
+    blank = {name: np.zeros((*shape, size), np.float32) for name, size in sizes.items()}
+    blank |= {name: np.zeros(shape) for name in ("distance", "task_reward")}
+    blank |= {name: np.zeros(shape, bool) for name in flags}
+    return Rollout(**blank | {"recovery_log_density": np.zeros(shape, np.float32)} | known)
 
 
 class Segments(NamedTuple):

@@ -99,7 +99,7 @@ class Settings:
         None, "let the recovery act alone until the policy is its copy; the method's own if not given"
     )
     imitation_share: float = setting(
-        0.1, "with begin_as_recovery: the largest share of training it may take", 0, 1
+        0.2, "with begin_as_recovery: the largest share of training it may take", 0, 1
     )
     safe_share: float = setting(
         0.99, "share of exits that must be proven to end well before the region grows", 0, 1

@@ -16,6 +16,7 @@ from safeexplorer.acting.evaluation import evaluate
 from safeexplorer.acting.handover import handed_over, radius_of
 from safeexplorer.acting.mixed import MixedPolicy
 from safeexplorer.acting.networks import Params
+from safeexplorer.acting.policy import is_gaussian
 from safeexplorer.acting.trajectory import Rollout
 from safeexplorer.files.checkpoint import checkpoints, load_latest, refuse_orphans
 from safeexplorer.files.interruption import Stopped, stop_requests
@@ -106,6 +107,8 @@ class Training:
     def collect(self, progress: float) -> Rollout:
         """T steps under the mixed policy."""
         self.records.exits.begin(self.update, self.radius(progress), self.streams.record)
+        if self.handover is not None:
+            self.collector.shaking = self.handover.shaking(is_gaussian(self.params))
         rollout = self.collector.collect(self.params, progress, self.streams.actor)
         if self.reroller is not None:
             rollout = self.reroller.fill(rollout, self.collector, self.params, progress, self.streams.record)
