@@ -173,16 +173,12 @@ class SafeExplorer:
     def _learn(
         self, settings: Settings, folder: Path, callbacks: list[Callback], progress_bar: bool
     ) -> SafeExplorer:
-        stopped_here = False
-        bar = (
-            TrainingDisplay(settings.label, settings.updates * settings.batch_size) if progress_bar else None
-        )
-
-        trackers = [
-            TRACKERS[name](folder if where is True else Path(where))
-            for name, where in self.trackers.items()
-            if where
-        ]
+        stopped_here, whole = False, settings.updates * settings.batch_size
+        bar = TrainingDisplay(settings.label, whole) if progress_bar else None
+        homes = {
+            name: folder if where is True else Path(where) for name, where in self.trackers.items() if where
+        }
+        trackers = [TRACKERS[name](home) for name, home in homes.items()]
 
         def watch(run: Training, row: dict[str, Any]) -> bool:
             nonlocal stopped_here
@@ -228,11 +224,8 @@ class SafeExplorer:
         if env is None and self.world is None:
             raise ValueError("this agent was loaded without an environment; give evaluate(env=...) one")
         intervention = self.world.intervention if self.world is not None else NoIntervention()
-        eval_env = (
-            self.world.env
-            if env is None
-            else make_eval_env(env, EVAL_EPISODES, intervention, getattr(self, "fell", None))
-        )
+        fell = getattr(self, "fell", None)
+        eval_env = self.world.env if env is None else make_eval_env(env, EVAL_EPISODES, intervention, fell)
         alone = MixedPolicy(handed_over(intervention, self.learner.handover), recovery=None)
         return evaluate(self.learner.params, eval_env, alone, LAST, seed, deterministic)
 
@@ -250,15 +243,8 @@ class SafeExplorer:
         sampled = settings.method_row().sampled_recovery
         collector = Collector(world.env, world.recovery, world.intervention, steps // count, sampled=sampled)
         collector.reset(seed)
-        hyper = settings.resolved().hyperparameters()
-        return audit_collector(
-            collector,
-            self.learner.params,
-            progress,
-            np.random.default_rng(seed),
-            policy="the agent's",
-            hyper=hyper,
-        )
+        rng, how = np.random.default_rng(seed), {"hyper": settings.resolved().hyperparameters()}
+        return audit_collector(collector, self.learner.params, progress, rng, policy="the agent's", **how)
 
     # -- saving and exporting --------------------------------------------------------------------------------
 
@@ -279,10 +265,11 @@ class SafeExplorer:
     def export(self, path: str | os.PathLike, radius: float | None = None) -> dict[str, Any]:
         """The policy as an ONNX file, compared with `predict` first; with a radius also the gate (docs/deploy.md)."""
         facts = {"method": self.settings.method, "seed": self.settings.seed, "steps": self.num_timesteps}
-        metadata = {name: str(fact) for name, fact in facts.items()}
-        return export_onnx(
-            path, self.learner.params, flat_action_space(self.action_space), region=radius, metadata=metadata
+        metadata, space = (
+            {name: str(fact) for name, fact in facts.items()},
+            flat_action_space(self.action_space),
         )
+        return export_onnx(path, self.learner.params, space, region=radius, metadata=metadata)
 
     @classmethod
     def load(cls, path: str | os.PathLike, env: Any = None, **arguments: Any) -> SafeExplorer:

@@ -89,10 +89,8 @@ class Environments(VectorWrapper):
             modes = ", ".join(f"AutoresetMode.{known.name}" for known in AutoresetMode)
             raise ValueError(f"env.metadata['autoreset_mode'] is {mode!r}; allowed: {modes}")
         self.sizes = sizes_of(env.single_observation_space, env.single_action_space)
-        self.raw_observation_space, self.raw_action_space = (
-            env.single_observation_space,
-            env.single_action_space,
-        )
+        self.raw_observation_space = env.single_observation_space
+        self.raw_action_space = env.single_action_space
         self.single_observation_space = flat_observation_space(self.raw_observation_space)
         self.single_action_space = flat_action_space(self.raw_action_space)
         self.metadata = {**env.metadata, "autoreset_mode": AutoresetMode.SAME_STEP}
@@ -294,9 +292,8 @@ class Environments(VectorWrapper):
             return
         takeover = takeover_of(info, self.num_envs)
         flag = takeover.flag if rows is None else takeover.flag & rows
-        executed = news.setdefault(
-            "executed_action", np.zeros((self.num_envs, self.sizes.action), np.float32)
-        )
+        nothing = np.zeros((self.num_envs, self.sizes.action), np.float32)
+        executed = news.setdefault("executed_action", nothing)
         news["intervention"] = news.get("intervention", np.zeros(self.num_envs, bool)) | flag
         executed[flag] = self._as_rows(takeover)[flag]
 

@@ -2,6 +2,7 @@
 
 from collections.abc import Sequence
 from dataclasses import replace
+from typing import Any
 
 import numpy as np
 
@@ -110,19 +111,11 @@ def unmeasured(rollout: Rollout, params: Params | None, log_prob: np.ndarray | N
 
 
 def audit_collector(
-    collector: Collector,
-    params: Params,
-    progress: float,
-    rng: np.random.Generator,
-    *,
-    policy: str = "given",
-    hyper: Hyperparameters | None = None,
-    notes: Sequence[str] = (),
-    in_options: bool = False,
+    collector: Collector, params: Params, progress: float, rng: np.random.Generator, **how: Any
 ) -> Audit:
     """Collect one rollout and audit it; the recovery is replayed from some of its exits, bit for bit.
 
-    The collector must have been reset; it is left where the rollout ended.
+    The collector must have been reset; it is left where the rollout ended. `how` is as for `audit`.
     """
     behind = collector.observer
     collector.observer = seen = ExitNotes(collector, np.random.default_rng(0), behind)
@@ -133,5 +126,4 @@ def audit_collector(
     checked = check_determinism(collector, seen.exits, np.random.default_rng(1))
     if not isinstance(collector.mixed.intervention, SafeRegion):
         rollout = rollout._replace(distance=None)
-    how = {"policy": policy, "hyper": hyper, "determinism": checked, "notes": notes, "in_options": in_options}
-    return audit(rollout, params, **how)
+    return audit(rollout, params, determinism=checked, **how)

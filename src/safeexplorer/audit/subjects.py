@@ -90,16 +90,9 @@ def audit_robot(name: str, trial: Trial, policy_path: Path | None = None, seed: 
     collector = make_collector(settings)
     collector.reset(seed)
     progress = policy.progress if trial.progress is None else trial.progress
-    return audit_collector(
-        collector,
-        params,
-        progress,
-        np.random.default_rng(seed),
-        policy=policy.source,
-        hyper=settings.hyperparameters(),
-        notes=describe(collector, progress),
-        in_options=True,
-    )
+    how = {"policy": policy.source, "hyper": settings.hyperparameters(), "in_options": True}
+    rng, notes = np.random.default_rng(seed), describe(collector, progress)
+    return audit_collector(collector, params, progress, rng, notes=notes, **how)
 
 
 def trial_settings(robot: str, trial: Trial, policy: Policy) -> Settings:

@@ -27,20 +27,12 @@ def add_robots(parser: argparse.ArgumentParser) -> None:
 
 def robots_command(args: argparse.Namespace) -> int:
     """List the robots with their dimensions, fall predicate, distance, radii and budget."""
+    facts = ("initial_radius", "max_radius", "budget", "time_limit")
     rows = [
-        {
-            "robot": robot.name,
-            "env_id": robot.env_id,
-            "observation": robot.observation_size,
-            "action": robot.action_size,
-            "fall": robot.fall,
-            "distance": robot.distance_text,
-            "initial_radius": robot.initial_radius,
-            "max_radius": robot.max_radius,
-            "budget": robot.budget,
-            "time_limit": robot.time_limit,
-            "flavours": list(robot.flavours),
-        }
+        {"robot": robot.name, "env_id": robot.env_id, "observation": robot.observation_size}
+        | {"action": robot.action_size, "fall": robot.fall, "distance": robot.distance_text}
+        | {fact: getattr(robot, fact) for fact in facts}
+        | {"flavours": list(robot.flavours)}
         for robot in ROBOTS.values()
     ]
     table = Table("", *(row["robot"] for row in rows), title="Robots", show_lines=True)

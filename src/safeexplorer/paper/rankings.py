@@ -10,6 +10,8 @@ from safeexplorer.paper.grid import Cell, Grid
 from safeexplorer.paper.palette import arm_colours
 from safeexplorer.paper.statistics import Interval
 
+HOLLOW = {"marker": "D", "linestyle": "none", "mfc": "none", "ms": 4, "mew": 0.8}  # the paper's numbers
+
 
 def ranked(axis: Axes, grid: Grid, robot: str, measure: str) -> None:
     """Interquartile means with intervals, one line per arm."""
@@ -21,7 +23,7 @@ def ranked(axis: Axes, grid: Grid, robot: str, measure: str) -> None:
         cell = grid.cell(label, robot, measure)
         theirs = paper_number(grid, label, robot, measure)
         if theirs is not None:
-            axis.plot(theirs, y + 0.25, "D", mfc="none", mec=colours[label], ms=4, mew=0.8)
+            axis.plot(theirs, y + 0.25, mec=colours[label], **HOLLOW)
         if cell.values:
             point, low, high = cell.interval
             ours = label == "SafeExplorer"
@@ -32,7 +34,7 @@ def ranked(axis: Axes, grid: Grid, robot: str, measure: str) -> None:
         note = run_note(cell, measure)
         if note:
             axis.annotate(note, (1.02, y), xycoords=("axes fraction", "data"), va="center", **FAINT)
-    axis.plot([], [], "D", mfc="none", mec="#6b7280", ms=4, mew=0.8, linestyle="none", label="the paper's")
+    axis.plot([], [], mec="#6b7280", label="the paper's", **HOLLOW)
     axis.plot([], [], "o", color="#6b7280", ms=5, label="ours")
 
 
@@ -73,11 +75,9 @@ def draw_success(grid: Grid) -> Figure:
 def draw_intervals(grid: Grid) -> Figure:
     figure, axes = panels(grid, 2, 1.9)
     for column, robot in enumerate(grid.robots):
-        for axis, measure, name in zip(
-            axes[:, column], ("final_reward", "falls"), ("final reward", "falls"), strict=True
-        ):
+        for axis, measure in zip(axes[:, column], ("final_reward", "falls"), strict=True):
             ranked(axis, grid, robot, measure)
-            axis.set_xlabel(name)
+            axis.set_xlabel(measure.replace("_", " "))
             if column:
                 axis.set_yticklabels([])
         fall_axis(axes[1, column])
@@ -93,7 +93,7 @@ def draw_pareto(grid: Grid) -> Figure:
             reward, falls = (grid.cell(label, robot, m) for m in ("final_reward", "falls"))
             theirs = [paper_number(grid, label, robot, m) for m in ("falls", "final_reward")]
             if None not in theirs:
-                axis.plot(*theirs, "D", mfc="none", mec=colour, ms=4, mew=0.8)
+                axis.plot(*theirs, mec=colour, **HOLLOW)
             if reward.values and falls.values:
                 x, y = falls.interval, reward.interval
                 ours = label == "SafeExplorer"
@@ -101,9 +101,7 @@ def draw_pareto(grid: Grid) -> Figure:
                     x.point, y.point, xerr=reach(x), yerr=reach(y), color=colour, elinewidth=1,
                     fmt="*" if ours else "o", ms=10 if ours else 5, label=label,
                 )  # fmt: skip
-        axis.plot(
-            [], [], "D", mfc="none", mec="#6b7280", ms=4, mew=0.8, linestyle="none", label="the paper's"
-        )
+        axis.plot([], [], mec="#6b7280", label="the paper's", **HOLLOW)
         fall_axis(axis)
         axis.set_xlabel("training falls")
         axis.grid(color="#e5e7eb", linewidth=0.6)
@@ -124,9 +122,8 @@ def draw_bars(grid: Grid) -> Figure:
     axes = figure.subplots(1, 2)
     colours = arm_colours(grid.artefact.arms)
     width = 0.8 / len(colours)
-    for axis, measure, name in zip(
-        axes, grid.artefact.measures, ("final reward", "training falls"), strict=True
-    ):
+    names = ("final reward", "training falls")
+    for axis, measure, name in zip(axes, grid.artefact.measures, names, strict=True):
         for i, (label, colour) in enumerate(colours.items()):
             for x, robot in enumerate(grid.robots):
                 place, cell = x + (i - (len(colours) - 1) / 2) * width, grid.cell(label, robot, measure)
@@ -135,9 +132,7 @@ def draw_bars(grid: Grid) -> Figure:
                     mean, deviation = cell.summary
                     axis.bar(place, mean, width * 0.9, yerr=deviation, color=colour, label=label, capsize=2)
                 if theirs is not None:
-                    axis.plot(
-                        place, theirs, "D", mfc="white", mec="#111827", ms=4, mew=0.8, label="the paper's"
-                    )
+                    axis.plot(place, theirs, mec="#111827", label="the paper's", **HOLLOW | {"mfc": "white"})
         axis.set_xticks(range(len(grid.robots)), [ROBOT_LABELS[robot] for robot in grid.robots])
         axis.set_ylabel(name)
     legend_below(figure, axes[0])
