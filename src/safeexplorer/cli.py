@@ -9,8 +9,8 @@ from pathlib import Path
 from typing import NoReturn
 
 from safeexplorer import __version__
-from safeexplorer.files.console import notice, visible
-from safeexplorer.files.interruption import Stopped
+from safeexplorer.files.console import lead_closed_streams_nowhere, notice, visible
+from safeexplorer.files.interruption import ENDING, Stopped, interrupting
 from safeexplorer.files.threads import use_one_thread
 from safeexplorer.files.trouble import exit_code
 from safeexplorer.robots import register_file
@@ -81,10 +81,12 @@ def register_robots(argv: Sequence[str]) -> list[str]:
 
 def main(argv: Sequence[str] | None = None) -> int:
     """What a user can get wrong is a ValueError or an OSError: one line, exit code 2, no traceback. Stopped: 130."""
+    lead_closed_streams_nowhere()
     try:
-        return run(argv)
+        with interrupting(*ENDING):  # what is being written is taken away, as after Ctrl-C
+            return run(argv)
     except KeyboardInterrupt:
-        notice("safeexplorer: stopped by Ctrl-C")
+        notice("safeexplorer: stopped by a signal")
         return 130
 
 

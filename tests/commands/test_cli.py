@@ -11,6 +11,7 @@ import pytest
 
 from safeexplorer import robots
 from safeexplorer.cli import COMMANDS, main
+from safeexplorer.files.writing import replacing
 from safeexplorer.robots import ROBOTS
 from safeexplorer.robots import benchmark as bench
 from safeexplorer.robots.physics import RawLoop
@@ -40,14 +41,20 @@ def refused(capsys, *words):
         (["evaluate", "somewhere"], "evaluate", "evaluate_command"),
     ],
 )
-def test_ctrl_c_is_one_line(monkeypatch, capsys, words, module, function):
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM, signal.SIGHUP])
+def test_ctrl_c_and_signals_that_end_are_one_line_and_leave_nothing_half_written(
+    monkeypatch, capsys, tmp_path, words, module, function, number
+):
     def press(*_):
-        os.kill(os.getpid(), signal.SIGINT)
-        time.sleep(10)
+        with replacing(tmp_path / "page.html") as file:
+            file.write(b"half of")
+            os.kill(os.getpid(), number)
+            time.sleep(10)
 
     monkeypatch.setattr(f"safeexplorer.commands.{module}.{function}", press)
     assert main(words) == 130
-    assert capsys.readouterr().err.endswith("safeexplorer: stopped by Ctrl-C\n")
+    assert not list(tmp_path.iterdir()) and signal.getsignal(signal.SIGTERM) == signal.SIG_DFL
+    assert capsys.readouterr().err.endswith("safeexplorer: stopped by a signal\n")
 
 
 def test_robots_lists_every_robot(capsys):

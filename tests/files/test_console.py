@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import io
 import os
+import subprocess
 import sys
 
 from rich.table import Table
@@ -47,3 +48,20 @@ def test_letters_that_the_terminal_does_not_know_are_replaced(monkeypatch):
     monkeypatch.setattr(sys, "stderr", io.TextIOWrapper(written, encoding="ascii", write_through=True))
     notice("Größe [/red] [bold]")
     assert written.getvalue() == b"Gr??e [/red] [bold]\n"
+
+
+CLOSED = """
+import os, sys
+from safeexplorer.files.console import lead_closed_streams_nowhere
+lead_closed_streams_nowhere()
+with open(sys.argv[1], "w") as record:
+    os.write(2, b"a warning of a library")
+    record.write(f"descriptor {record.fileno()}")
+"""
+
+
+def test_a_record_never_gets_what_libraries_print_to_a_closed_stream(tmp_path):
+    path = tmp_path / "metrics.csv"
+    words = ["sh", "-c", 'exec "$@" 0<&- 1>&- 2>&-', "sh", sys.executable, "-c", CLOSED, str(path)]
+    assert subprocess.run(words).returncode == 0
+    assert path.read_text() == "descriptor 3"

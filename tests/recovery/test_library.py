@@ -2,6 +2,7 @@
 
 import hashlib
 import sys
+from pathlib import Path
 from types import SimpleNamespace
 
 import numpy as np
@@ -60,8 +61,13 @@ def test_an_onnx_file_with_its_weights_in_another_file_is_refused(tmp_path, monk
     model.graph.initializer[0].CopyFrom(weights)
     onnx.save(model, "catch.onnx", save_as_external_data=True, location="elsewhere.bin", size_threshold=0)
     assert (tmp_path / "elsewhere.bin").is_file()
-    with pytest.raises(RecoveryError, match=r"catch\.onnx: its weights may lie in other files"):
-        as_recovery("catch.onnx", CART)
+    key = b"\x0a\x08location"
+    whole = Path("catch.onnx").read_bytes()
+    at_length = (b"\x0a\x88\x00location", b"\x8a\x00\x88\x80\x80\x00location")  # the same numbers, padded
+    for written in (key, *at_length):
+        Path("catch.onnx").write_bytes(whole.replace(key, written))
+        with pytest.raises(RecoveryError, match=r"catch\.onnx: its weights may lie in other files"):
+            as_recovery("catch.onnx", CART)
 
 
 def test_our_own_export_is_a_recovery(tmp_path):

@@ -65,6 +65,13 @@ def visible(text: str) -> str:
     return "".join(steers)
 
 
+def lead_closed_streams_nowhere() -> None:
+    """Standard streams that were closed: else the next file to be opened would get what libraries print there."""
+    while (number := os.open(os.devnull, os.O_RDWR)) <= 2:
+        pass
+    os.close(number)
+
+
 def stderr_console() -> Console:
     """A console for people."""
     return PlainConsole(file=PatientStream(sys.stderr))

@@ -37,12 +37,12 @@ class stop_requests:
 
 
 @contextmanager
-def ctrl_c_as_usual(*others: signal.Signals) -> Iterator[None]:
-    """Ctrl-C raises KeyboardInterrupt, whatever it does otherwise; so do other signals that are not ignored."""
+def interrupting(*numbers: signal.Signals) -> Iterator[None]:
+    """These signals raise KeyboardInterrupt, whatever they do otherwise, unless they are ignored."""
     if threading.current_thread() is not threading.main_thread():
         yield
         return
-    heard = [signal.SIGINT, *(number for number in others if signal.getsignal(number) != signal.SIG_IGN)]
+    heard = [number for number in numbers if signal.getsignal(number) != signal.SIG_IGN]
     previous = {number: signal.signal(number, signal.default_int_handler) for number in heard}
     try:
         yield

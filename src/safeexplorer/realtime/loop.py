@@ -6,6 +6,7 @@ import atexit
 import gc
 import os
 import queue
+import signal
 import sys
 import threading
 import time
@@ -14,7 +15,7 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from safeexplorer.acting.interventions import Intervention
-from safeexplorer.files.interruption import ENDING, Stopped, ctrl_c_as_usual
+from safeexplorer.files.interruption import ENDING, Stopped, interrupting
 from safeexplorer.realtime.hardware import Hardware, check_box, make_limits
 from safeexplorer.realtime.log import EventLog
 from safeexplorer.realtime.pilot import Distance, Pilot, described
@@ -291,7 +292,7 @@ class RobotLoop:
         """Call the reset hook; Ctrl-C ends it even where it would only ask to stop, and so does SIGTERM there."""
         self.note("reset_asked")
         try:
-            with ctrl_c_as_usual(*(ENDING if asked_to_stop is not None else ())):
+            with interrupting(signal.SIGINT, *(ENDING if asked_to_stop is not None else ())):
                 if asked_to_stop is not None and asked_to_stop.is_set():
                     raise KeyboardInterrupt
                 self.reset()

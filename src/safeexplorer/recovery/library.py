@@ -3,6 +3,7 @@
 import hashlib
 import json
 import os
+import re
 from pathlib import Path
 from typing import Any, Protocol
 
@@ -17,7 +18,8 @@ from safeexplorer.recovery.torch_modules import TorchPolicy, is_torch_module, to
 Array = np.ndarray
 WEIGHTS = Path(__file__).parent / "weights"
 DEFAULT = "default"
-EXTERNAL = b"\x0a\x08location"  # the key, in an .onnx file, of the name of another file with weights
+# The key, in an .onnx file, of the name of another file with weights; its tag and length may be written at length.
+EXTERNAL = re.compile(rb"(\x0a|\x8a\x80*\x00)(\x08|\x88\x80*\x00)location")
 ONNX_NUMBERS = {"tensor(float)": np.float32, "tensor(double)": np.float64}
 
 
@@ -189,7 +191,7 @@ class OnnxPolicy:
 
 def open_session(content: bytes) -> Any:
     """An onnxruntime session on one thread of the processor, of a file that holds all of its weights."""
-    if EXTERNAL in content:
+    if EXTERNAL.search(content):
         raise RecoveryError(
             "its weights may lie in other files, which its hash says nothing about; allowed: one file with all weights "
             "(onnx.save with save_as_external_data=False), and no entry called 'location'"
