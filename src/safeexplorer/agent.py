@@ -265,11 +265,8 @@ class SafeExplorer:
     def export(self, path: str | os.PathLike, radius: float | None = None) -> dict[str, Any]:
         """The policy as an ONNX file, compared with `predict` first; with a radius also the gate (docs/deploy.md)."""
         facts = {"method": self.settings.method, "seed": self.settings.seed, "steps": self.num_timesteps}
-        metadata, space = (
-            {name: str(fact) for name, fact in facts.items()},
-            flat_action_space(self.action_space),
-        )
-        return export_onnx(path, self.learner.params, space, region=radius, metadata=metadata)
+        space = flat_action_space(self.action_space)
+        return export_onnx(path, self.learner.params, space, region=radius, metadata=facts)
 
     @classmethod
     def load(cls, path: str | os.PathLike, env: Any = None, **arguments: Any) -> SafeExplorer:

@@ -48,12 +48,7 @@ def auto(largest: float = math.inf) -> Auto:
     return Auto(largest)
 
 
-SHAPES: dict[str, Callable[[float, float], Schedule]] = {
-    "linear": linear,
-    "interpolate": interpolate,
-    "log": logarithmic,
-    "step": step,
-}
+SHAPES = {"linear": linear, "interpolate": interpolate, "log": logarithmic, "step": step}
 
 
 def make_schedule(shape: str, initial: float, maximum: float, fraction: float = 1.0) -> Schedule:

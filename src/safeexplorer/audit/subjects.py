@@ -65,15 +65,8 @@ def audit_file(path: Path, policy_path: Path | None = None) -> Audit:
     log_prob, notes = recording.log_prob, recording.notes
     if recording.rollout.distance is None:  # with it, the trigger is checked
         notes = (*notes, UNSEEN)
-    return audit(
-        recording.rollout,
-        policy.params,
-        policy=policy.source,
-        hyper=hyper,
-        log_prob=log_prob,
-        notes=notes,
-        in_options=True,
-    )
+    how = {"policy": policy.source, "hyper": hyper, "log_prob": log_prob, "notes": notes}
+    return audit(recording.rollout, policy.params, in_options=True, **how)
 
 
 def audit_robot(name: str, trial: Trial, policy_path: Path | None = None, seed: int = 0) -> Audit:

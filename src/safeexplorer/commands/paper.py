@@ -203,11 +203,8 @@ def render_into(args: argparse.Namespace) -> int:
         texts = []
         for artefact in get_artefacts(block.names):
             sheet = lay_out(gather(artefact, library, protocol_from(block), block.robot))
-            texts.append(
-                FORMATS["md"](sheet)
-                if artefact.kind == "table" or block.format
-                else picture(sheet, args.into)
-            )
+            as_text = artefact.kind == "table" or block.format
+            texts.append(FORMATS["md"](sheet) if as_text else picture(sheet, args.into))
         return "\n".join(texts)
 
     write_text(args.into, fill_page(args.into.read_text(encoding="utf-8"), render))

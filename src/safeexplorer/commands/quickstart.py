@@ -43,10 +43,8 @@ def compare(jobs: list[Job]) -> None:
         table.add_row(s["method"], f"{s['falls']:,}", reward, f"{s['steps'] / s['seconds']:,.0f}")
         falls[s["method"]] = s["falls"]
     ours, ppo = falls["safeexplorer"], falls["ppo"]
-    often = (
-        f"{ppo / ours:,.0f} times as often as SafeExplorer"
-        if ours
-        else f"{ppo:,} times, SafeExplorer not once"
-    )
+    often = f"{ppo:,} times, SafeExplorer not once"
+    if ours:
+        often = f"{ppo / ours:,.0f} times as often as SafeExplorer"
     files = "Every number above is in metrics.csv and episodes.csv of the run folders:"
     tell(table, f"PPO fell {often}.", files, *(f"  {job.folder}" for job in jobs))

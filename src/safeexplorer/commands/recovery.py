@@ -108,15 +108,9 @@ def train_command(args: argparse.Namespace) -> int:
 
 def select_command(args: argparse.Namespace) -> int:
     """Grade every snapshot, print how they did, write the chosen one with its full grade."""
-    result = select(
-        args.folder,
-        args.out,
-        steps=args.snapshot,
-        resets=(args.trial_resets, args.resets),
-        threads=args.threads,
-        commit=args.commit,
-        say=tell,
-    )
+    how = {"threads": args.threads, "commit": args.commit, "say": tell}
+    resets = (args.trial_resets, args.resets)
+    result = select(args.folder, args.out, steps=args.snapshot, resets=resets, **how)
     tell(grade_table([result["grade"]]), f"{args.out}: snapshot at {result['environment_steps']:,} steps")
     return 0
 

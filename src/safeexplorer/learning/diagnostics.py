@@ -32,12 +32,8 @@ def importance_diagnostics(params: Params, batch: Batch) -> dict[str, Any]:
     main = jnp.where(recovery, 0.0, batch.advantage)
     weighted = jnp.where(recovery, jnp.exp(log_weight - shift), jnp.exp(-shift)) * batch.advantage
     masked, sampled = score_variances(params, batch, (main, weighted))
-    return {
-        ESS_SHARE: share,
-        VARIANCE_RATIO: jnp.where(
-            recovery.any() & (masked > 0), jnp.log10(sampled / masked) + 2.0 * shift / jnp.log(10.0), jnp.nan
-        ),
-    }
+    ratio = jnp.log10(sampled / masked) + 2.0 * shift / jnp.log(10.0)
+    return {ESS_SHARE: share, VARIANCE_RATIO: jnp.where(recovery.any() & (masked > 0), ratio, jnp.nan)}
 
 
 def score_variances(params: Params, batch: Batch, coefficients: tuple[Any, ...]) -> list[Any]:

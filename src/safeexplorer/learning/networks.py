@@ -60,13 +60,8 @@ def init_uniform(rng: np.random.Generator, sizes: list[int]) -> Layers:
     """Weights and biases uniform within 1/sqrt(fan in), the usual start of soft actor-critic."""
     layers = []
     for n_in, n_out in zip(sizes[:-1], sizes[1:], strict=True):
-        bound = 1.0 / math.sqrt(n_in)
-        layers.append(
-            {
-                "weight": rng.uniform(-bound, bound, (n_in, n_out)).astype(np.float32),
-                "bias": rng.uniform(-bound, bound, n_out).astype(np.float32),
-            }
-        )
+        bound, shapes = 1.0 / math.sqrt(n_in), {"weight": (n_in, n_out), "bias": (n_out,)}
+        layers.append({k: rng.uniform(-bound, bound, x).astype(np.float32) for k, x in shapes.items()})
     return layers
 
 

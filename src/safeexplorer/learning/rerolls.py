@@ -21,13 +21,8 @@ class Reroller:
 
     def __init__(self, env: Simulation, recovery: CheckedRecovery, samples: int, gamma: float):
         self.env, self.recovery, self.extra, self.gamma = env, recovery, samples - 1, gamma
-        self.world = Simulation(
-            env.robot,
-            LANES,
-            action_noise=env.action_noise,
-            max_episode_steps=env.max_episode_steps,
-            autoreset=False,
-        )
+        same = {"action_noise": env.action_noise, "max_episode_steps": env.max_episode_steps}
+        self.world = Simulation(env.robot, LANES, autoreset=False, **same)
         self.world.reset(seed=0)
         self.starts: list[tuple[int, int]] = []
         self.states: list[dict[str, np.ndarray]] = []
@@ -51,9 +46,8 @@ class Reroller:
             lanes = jobs[begin : begin + side_by_side]
             if before:
                 self.recovery.set_state(self.memories[lanes[0]])
-            for job, result in zip(
-                lanes, self._recover(lanes, collector, params, progress, rng), strict=True
-            ):
+            results = self._recover(lanes, collector, params, progress, rng)
+            for job, result in zip(lanes, results, strict=True):
                 total[self.starts[job]] += result
                 count[self.starts[job]] += 1
         if before:

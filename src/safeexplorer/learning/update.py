@@ -154,10 +154,8 @@ RATE_CHANGE, SLOWEST_RATE, FASTEST_RATE = 1.5, 1e-5, 1e-2  # of a learning rate 
 
 def adapted(rate: Any, kl: Any, desired: float) -> Any:
     """rsl_rl's rule: slower where a minibatch shows more than twice the desired KL divergence, faster below half."""
-    slower, faster = (
-        jnp.maximum(rate / RATE_CHANGE, SLOWEST_RATE),
-        jnp.minimum(rate * RATE_CHANGE, FASTEST_RATE),
-    )
+    slower = jnp.maximum(rate / RATE_CHANGE, SLOWEST_RATE)
+    faster = jnp.minimum(rate * RATE_CHANGE, FASTEST_RATE)
     return jnp.where(kl > 2.0 * desired, slower, jnp.where((kl > 0) & (kl < desired / 2.0), faster, rate))
 
 

@@ -144,10 +144,7 @@ def read_artefacts(text: str) -> dict[str, Artefact]:
 ARTEFACTS = read_artefacts(Path(__file__).with_name("artefacts.toml").read_text(encoding="utf-8"))
 MAIN_RESULTS, SOFT_VARIANTS = ARTEFACTS["main-results"], ARTEFACTS["soft-variants"]
 # Campaigns over several artefacts. The component ablation is 9 methods x 3 robots x 5 seeds = 135 runs.
-GROUPS: dict[str, tuple[str, ...]] = {
-    "ablation": ("soft-variants", "ablation-pareto", "recovery-rate"),
-    "all": tuple(ARTEFACTS),
-}
+GROUPS = {"ablation": ("soft-variants", "ablation-pareto", "recovery-rate"), "all": tuple(ARTEFACTS)}
 
 
 def get_artefacts(names: list[str]) -> list[Artefact]:

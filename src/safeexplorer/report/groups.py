@@ -26,9 +26,8 @@ def group_runs(results: Sequence[Result]) -> Grid:
     for runs in sorted(found.values(), key=place):
         settings = runs[0].spec.settings
         arm = Arm(label(runs[0], results), {"method": settings.method} | changes(runs[0]))
-        groups[arm.label, settings.subject] = Group(
-            arm, settings.subject, [run.spec for run in runs], runs, None
-        )
+        specs = [run.spec for run in runs]
+        groups[arm.label, settings.subject] = Group(arm, settings.subject, specs, runs, None)
     arms = {group.arm.label: group.arm for group in groups.values()}
     robots = tuple(dict.fromkeys(robot for _, robot in groups))
     artefact = Artefact("runs", "page", "", "", tuple(arms.values()), robots)
@@ -46,23 +45,15 @@ def own_grids(results: Sequence[Result]) -> list[Grid]:
 
 def own_grid(name: str, runs: Sequence[Result]) -> Grid:
     grid = group_runs(runs)
-    title, caption = name, "Mean task return of the last 10% of training, and falls in all of it."
-    artefact = Artefact(
-        f"own-{file_name(name)}", "figure", title, caption, grid.artefact.arms, (name,), drawing="curves"
-    )
-    return replace(grid, artefact=artefact)
+    caption = "Mean task return of the last 10% of training, and falls in all of it."
+    head = (f"own-{file_name(name)}", "figure", name, caption)
+    return replace(grid, artefact=Artefact(*head, grid.artefact.arms, (name,), drawing="curves"))
 
 
 def place(runs: list[Result]) -> tuple:
-    settings = runs[0].spec.settings
-    other = set(changes(runs[0])) - {"steps"}
-    return (
-        index(ROBOT_LABELS, settings.subject),
-        index(COLOURS, settings.method),
-        bool(other),
-        -settings.steps,
-        runs[0].name,
-    )
+    settings, other = runs[0].spec.settings, set(changes(runs[0])) - {"steps"}
+    robot, method = index(ROBOT_LABELS, settings.subject), index(COLOURS, settings.method)
+    return robot, method, bool(other), -settings.steps, runs[0].name
 
 
 def index(names: Iterable[str], name: str) -> tuple[int, str]:

@@ -101,14 +101,8 @@ def peer_speed(name: str) -> float | None:
     torch.set_num_threads(1)
     settings = Settings(robot=name, method="ppo").resolved()
     env = make_vec_env(get_robot(name).env_id, ROBOT_COUNT)
-    model = PPO(
-        "MlpPolicy",
-        env,
-        n_steps=settings.rollout_steps,
-        batch_size=256,
-        n_epochs=settings.epochs,
-        device="cpu",
-    )
+    sizes = {"n_steps": settings.rollout_steps, "batch_size": 256, "n_epochs": settings.epochs}
+    model = PPO("MlpPolicy", env, device="cpu", **sizes)
     model.learn(1)  # one rollout to warm up
     began = time.perf_counter()
     steps = PEER_ROLLOUTS * settings.batch_size

@@ -239,12 +239,8 @@ def robot_defaults(settings: Settings) -> dict[str, Any]:
     if settings.robot is None:
         return {"min_log_std": Robot.min_log_std}
     robot = get_robot(settings.robot)
-    return {
-        "steps": robot.budget,
-        "initial_radius": robot.initial_radius,
-        "max_radius": robot.max_radius,
-        "min_log_std": robot.min_log_std,
-    }
+    same = ("initial_radius", "max_radius", "min_log_std")
+    return {"steps": robot.budget} | {name: getattr(robot, name) for name in same}
 
 
 def from_dict(values: dict[str, Any]) -> Settings:

@@ -13,11 +13,5 @@ __all__ = ["Check", "all_checks"]
 
 def all_checks() -> list[Check]:
     """Every check, in the order of the paper."""
-    return [
-        *gradient_checks(),
-        *gap_checks(),
-        *first_exit_checks(),
-        *value_checks(),
-        *update_checks(),
-        *training_checks(),
-    ]
+    exact = [*gradient_checks(), *gap_checks(), *first_exit_checks(), *value_checks()]
+    return [*exact, *update_checks(), *training_checks()]

@@ -37,10 +37,8 @@ VISIBLE = 0.01  # a bias counts as shown from this share of the gradient's norm
 STAND, WALK, RUN = 0, 1, 2
 # A main policy that prefers to walk, and two recoveries: stand up at once, or with some hesitation.
 THETA = np.array([[0.1, 0.4, 0.2], [0.0, 0.5, -0.3], [0.3, 0.6, 0.0], [-0.2, 0.2, 0.4], [0.0, 0.0, 0.0]])
-RECOVERIES = {
-    "deterministic": np.tile([1.0, 0.0, 0.0], (5, 1)),
-    "stochastic": np.tile([0.7, 0.25, 0.05], (5, 1)),
-}
+RECOVERIES = {"deterministic": [1.0, 0.0, 0.0], "stochastic": [0.7, 0.25, 0.05]}
+RECOVERIES = {name: np.tile(row, (5, 1)) for name, row in RECOVERIES.items()}
 INTERVENTIONS: dict[str, tuple[str, Intervention]] = {
     "safe region": ("Corollary 2", SafeRegion(constant(1.0))),
     "jump start": ("Corollary 8", JumpStart(constant(2))),
