@@ -27,13 +27,14 @@ SHAKING = (
 )
 BROKEN = 0.5  # share of episodes; a recovery that alone falls in more is none
 # The region:
-REST = 0.99  # quantile of the recovery's own distances that the first one holds ...
+REST = 0.95  # quantile of the recovery's own distances that the first one holds ...
 MARGIN = 1.1  # ... with this factor to spare
 NEEDED = 1e-3  # exits per step of the policy; with fewer a larger one is of no use
 SLOWEST, FASTEST = 0.02, 0.1  # growth per period; between them as the share of the policy's steps that exit
-SHRINKING = 0.05  # per period
+SHRINKING = 0.05, 0.5  # per period, least and most; between them as the share of the exits that fell
 DOUBLINGS = 2  # of what must be proven, at most
-ENOUGH = 268  # exits from the first region after which their falls are taken as usual
+ENOUGH = 268  # exits from the first region after which their falls are taken as usual ...
+USUAL = 0.03  # ... up to this share
 # The spread, in log sigma:
 CALM = 1e-2  # exits per step of the policy; with more it does not open
 FIRST = -1.0  # at the hand-over, below the start
@@ -173,7 +174,7 @@ class Handover:
         if not self.plan.by_evidence:
             return
         if highest < 1.0 - self._bearable():
-            self.radius /= 1.0 + SHRINKING
+            self.radius /= 1.0 + np.clip(1.0 - highest, *SHRINKING)
         elif lowest >= self.asked and rate >= NEEDED:
             growth = 1.0 + min(max(rate, SLOWEST), FASTEST)
             self.radius = min(self.radius * growth, self.plan.largest_radius)
@@ -213,9 +214,9 @@ class Handover:
         return 1.0 - (1.0 - self.plan.safe_share) * 0.5 ** min(falls, DOUBLINGS)
 
     def _bearable(self) -> float:
-        """The share of falls from which on a region is too large: four times what is usual from the first."""
+        """The share of falls from which on a region is too large: four times what is usual from the first, at most 3%."""
         usual = self.first_falls / self.first_ended if self.first_ended >= ENOUGH else 0.0
-        return max(1.0 - self.plan.safe_share, 4.0 * usual)
+        return max(1.0 - self.plan.safe_share, min(4.0 * usual, USUAL))
 
     @property
     def initial_log_std(self) -> np.ndarray:
