@@ -72,3 +72,12 @@ def test_normalised_observations_are_warned_about(capsys):
     assert "hands on normalised observations" in capsys.readouterr().err
     agent()
     assert "normalised" not in capsys.readouterr().err
+
+
+@pytest.mark.parametrize(("half", "warned"), [(0.01, True), (0.4, False), (5.0, False), (300.0, True)])
+def test_actions_in_units_far_from_one_are_warned_about(half, warned, capsys):
+    class Strong(Drift):
+        action_space = gymnasium.spaces.Box(-half, half, (1,))
+
+    agent([Strong, Strong])
+    assert (f"half the range of an action is {half:g}" in capsys.readouterr().err) == warned

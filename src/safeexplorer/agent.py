@@ -28,7 +28,7 @@ from safeexplorer.acting.interventions import (
 from safeexplorer.acting.mixed import MixedPolicy
 from safeexplorer.acting.policy import draw_noise, propose
 from safeexplorer.acting.schedules import Auto
-from safeexplorer.adapters.inspection import factories, name_of, normaliser_of
+from safeexplorer.adapters.inspection import NAMELESS, factories, name_of, normaliser_of
 from safeexplorer.adapters.spaces import (
     describe_space,
     flat_action_space,
@@ -58,6 +58,10 @@ from safeexplorer.runs.world import check_fit, make_eval_env, make_world, robot_
 Callback = Callable[["SafeExplorer", dict[str, Any]], bool | None]
 FORMAT = 1  # of saved agents
 EVAL_EPISODES = 10  # of an id
+SMALL_RANGE, LARGE_RANGE = (
+    0.25,
+    10.0,
+)  # of an action, halved: beyond, a standard deviation of 1 is no good beginning
 EVAL_EVERY = 4  # updates, where an eval_env is given and nothing else is said
 
 
@@ -126,17 +130,29 @@ class SafeExplorer:
         self.fell = fell
         self.world.learning_rate = rate if callable(rate) else None
         self.trackers = {"tensorboard": tensorboard, "wandb": wandb}
-        if robot is None and (normaliser := normaliser_of(self.world.env)):
-            notice(
-                f"{normaliser} hands on normalised observations: distance and recovery see those, not the robot's own "
-                "units, and what they mean changes while it learns. Leave it out, or give both functions its scale"
-            )
+        if robot is None:
+            self._notice_oddities()
         self.settings = replace(self.settings, num_envs=self.world.env.num_envs)
+        if self.settings.environment == NAMELESS:  # what the nameless function makes has a name
+            self.settings = replace(self.settings, environment=name_of(self.world.env.env))
         complete = self.settings.resolved()
         check_fit(complete, self.world)
         self.observation_space, self.action_space = self.world.spaces
         self.learner = make_learner(complete, initial_generator(seed), self.world.sizes)
         self._begin()
+
+    def _notice_oddities(self) -> None:
+        """Words about an environment that trains, but hardly as its author expects."""
+        if normaliser := normaliser_of(self.world.env):
+            notice(
+                f"{normaliser} hands on normalised observations: distance and recovery see those, not the robot's own "
+                "units, and what they mean changes while it learns. Leave it out, or give both functions its scale"
+            )
+        if odd := [half for half in self.world.sizes.scale if not SMALL_RANGE <= half <= LARGE_RANGE]:
+            notice(
+                f"half the range of an action is {odd[0]:g}, and policies begin with a standard deviation near 1 in "
+                "these units: rescale actions to about 1, as with gymnasium.wrappers.RescaleAction(env, -1, 1)"
+            )
 
     def _begin(self) -> None:
         self.num_timesteps = 0

@@ -44,9 +44,9 @@ def test_a_key_its_negation_and_a_function_count_the_same_falls_in_every_mode(mo
 
 def test_the_notice_comes_once_and_only_if_nothing_was_said(capsys):
     learn(None)
-    assert capsys.readouterr().err.count("say fell='not is_success'") == 1
+    assert capsys.readouterr().err.count("say so with fell='not is_success'") == 1
     learn("crashed")
-    assert "say fell=" not in capsys.readouterr().err
+    assert "fell=" not in capsys.readouterr().err
 
 
 def ends_after(rewards, last, fell=None):

@@ -317,3 +317,43 @@ def test_an_environment_that_answers_in_a_wrong_shape_is_told_what_and_how(wrong
     env.reset(seed=0)
     with pytest.raises(ValueError, match=rf"{wrong}.* of shape \(.*allowed: \("):
         env.step(np.zeros((2, 1)))
+
+
+def altered(**methods):
+    """One environment like `Drift` but for these methods."""
+    return SyncVectorEnv([type("Altered", (Drift,), methods)], autoreset_mode=AutoresetMode.DISABLED)
+
+
+def four_things(env, action):
+    return env._look(), 0.0, False, {}
+
+
+def a_row_of_rewards(env, action):
+    return env._look(), np.zeros(1), False, False, {}
+
+
+@pytest.mark.parametrize(
+    ("methods", "said"),
+    [
+        ({"reset": lambda env: (np.zeros(2), {})}, r"reset\(seed=0\) fails.*allowed: reset\(self"),
+        ({"reset": lambda env, **_: np.zeros(2)}, r"reset\(\) gave a ndarray; allowed: \(observation, info"),
+        ({"_info": lambda env: None}, r"reset\(\) gave info None; allowed: a dictionary"),
+        ({"_look": lambda env: np.zeros(3)}, r"reset\(\).* of shape \(3,\); allowed: \(2,\)"),
+        ({"step": four_things}, r"step\(\) gave 4 things; allowed: \(obs"),
+        ({"step": a_row_of_rewards}, r"step\(\) gave reward of shape \(1,\)"),
+    ],
+)
+def test_an_environment_that_departs_from_the_interface_is_told_where(methods, said):
+    env = Environments(altered(**methods))
+    with pytest.raises(ValueError, match=rf"^Altered\.{said}"):
+        env.reset(seed=0), env.step(np.zeros((1, 1)))
+
+
+def test_an_environment_that_fails_by_itself_is_left_to_say_so():
+    def step(self, action):
+        raise TypeError("the motor is of clay")
+
+    env = Environments(altered(step=step))
+    env.reset(seed=0)
+    with pytest.raises(TypeError, match="of clay"):
+        env.step(np.zeros((1, 1)))

@@ -17,6 +17,7 @@ from toys import Drift, far
 from safeexplorer import SafeExplorer, SafeRegion, StateShield
 from safeexplorer.adapters.environments import Environments
 from safeexplorer.adapters.spaces import (
+    columns_of,
     describe_space,
     flat_action_space,
     from_space,
@@ -67,10 +68,26 @@ def test_observations_that_gymnasium_can_flatten_are_rows(space, sizes):
     assert sizes_of(space, Box(-1, 1, (1,)))[:2] == sizes[:2]
 
 
-def test_observations_without_a_fixed_length_are_refused_with_what_to_wrap():
-    for space in (Text(5), Sequence(ROW)):
-        with pytest.raises(ValueError, match="TransformObservation"):
-            sizes_of(space, Box(-1, 1, (1,)))
+def test_the_columns_of_a_row_are_where_gymnasium_puts_each_part():
+    space = Dict({"b": Tuple((Discrete(3), ROW)), "a": Box(-1, 1, (2, 2))})
+    assert columns_of(space) == "a 0:4, b[0] 4:7, b[1] 7:10"
+    sample = space.sample()
+    np.testing.assert_array_equal(flatten(space, sample)[7:10], sample["b"][1])
+    assert columns_of(Discrete(4)) == "Discrete(4) 0:4"
+
+
+class Mission(gymnasium.Space):
+    """A space of somebody's own, which Gymnasium cannot flatten."""
+
+
+@pytest.mark.parametrize(
+    ("space", "part"),
+    [(Text(5), "it"), (Sequence(ROW), "it"), (Dict(goal=Dict(text=Text(5)), x=ROW), "goal.text"),
+     (Dict(mission=Mission(), x=ROW), "mission"), (Tuple((ROW, Text(3))), r"\[1\]")],
+)  # fmt: skip
+def test_observations_that_are_no_numbers_are_refused_with_the_part_and_what_to_wrap(space, part):
+    with pytest.raises(ValueError, match=rf", and {part} cannot become numbers; .*FilterObservation"):
+        sizes_of(space, Box(-1, 1, (1,)))
 
 
 @pytest.mark.parametrize(
@@ -176,7 +193,7 @@ def test_a_dictionary_and_two_switches_train_save_and_predict(mode, tmp_path, ca
     env = SyncVectorEnv([Pose, Pose], autoreset_mode=mode)
     region = SafeRegion(distance=column_of_x, radius=0.4)
     agent = SafeExplorer(env, recovery=push_back, region=region, **SMALL)
-    assert "flattened to rows of 3 numbers" in capsys.readouterr().err
+    assert "rows of 3 numbers; in their columns: late 0:2, where 2:3" in capsys.readouterr().err
     agent.learn(64)
     raw, _ = Pose().reset(seed=0)
     action, _ = agent.predict(raw, deterministic=True)

@@ -97,6 +97,11 @@ def test_any_number_of_rows_and_any_observation_go_in(tmp_path):
     assert ((action[1] >= LOW) & (action[1] <= HIGH)).all()
 
 
+def test_a_box_far_narrower_than_the_policys_mean_is_no_error(tmp_path):
+    # Means of about 1 are rounded by 1e-7, which is more than the tolerance of 1e-5 in a box of 1e-4.
+    assert export_onnx(tmp_path / "p.onnx", gaussian(), Box(-1e-4, 1e-4, (3,)))["max_error"] < 1e-5
+
+
 def test_an_unbounded_box_clips_nothing(tmp_path):
     params = gaussian()
     params["actor"][-1]["weight"] *= 100

@@ -36,8 +36,8 @@ class Ends:
         last, others = reward[terminated], reward[~terminated]
         if len(last) and self.steps >= ENOUGH and last.max() > 2 * self.best - self.worst:
             self._say(
-                f"a reward of {last.max():g}, far above all before,",
-                "a function of its last (observation, info)",
+                f"a reward of {last.max() + 0.0:g}, far above all before,",
+                "fell=, a function of (observation, info)",
             )
         if len(others):
             self.steps += len(others)
@@ -65,12 +65,12 @@ class Ends:
     def _notice(self, info: dict[str, Any]) -> None:
         said = next((key for key in SUCCESS if info.get(key)), None)
         if said is not None and not self.noticed:
-            self._say(f"info[{said!r}] true", repr(NOT + said))
+            self._say(f"info[{said!r}] true", f"fell={NOT + said!r}")
 
     def _say(self, sign: str, remedy: str) -> None:
         self.noticed = True
         notice(
-            f"an episode terminated with {sign} and is counted as a fall; if it is a success, say fell={remedy}"
+            f"an episode terminated with {sign} and is counted as a fall; if it is a success, say so with {remedy}"
         )
 
 

@@ -15,6 +15,7 @@ import numpy as np
 from gymnasium.spaces import Discrete, flatten
 from gymnasium.vector import AsyncVectorEnv, AutoresetMode, SyncVectorEnv, VectorEnv, VectorWrapper
 
+from safeexplorer.adapters.diagnosis import explained
 from safeexplorer.adapters.ends import Ends
 from safeexplorer.adapters.episode_memory import EpisodeMemory
 from safeexplorer.adapters.spaces import (
@@ -31,6 +32,7 @@ from safeexplorer.adapters.takeovers import Takeover, speaks, takeover_of
 Fell = Callable[[np.ndarray, dict[str, Any]], bool] | str | None
 Distance = Callable[[np.ndarray], np.ndarray] | str | None
 MASKED = (SyncVectorEnv, AsyncVectorEnv)  # honour options["reset_mask"] in every mode
+MISTAKES = (TypeError, ValueError, AttributeError)  # that a vector makes of an environment's odd answers
 SEEDS = 2**31  # environments of others may take no larger seed
 
 
@@ -112,7 +114,10 @@ class Environments(VectorWrapper):
     ) -> tuple[np.ndarray, dict]:
         """Begin new episodes everywhere."""
         seed = None if seed is None else seed % SEEDS
-        observation, info = self.env.reset(seed=seed, options=options)
+        try:
+            observation, info = self.env.reset(seed=seed, options=options)
+        except MISTAKES as error:
+            raise explained(self.env, error) from error
         if self._memory is not None:
             self._memory.begin_all(seed)
         self._observation = self._checked(observation)
@@ -132,14 +137,16 @@ class Environments(VectorWrapper):
         command = self._command(actions)
         if self._memory is not None:
             self._memory.note(command.copy())  # the environment may change what it is given
-        observation, reward, terminated, truncated, info = self.env.step(command)
+        try:
+            observation, reward, terminated, truncated, info = self.env.step(command)
+        except MISTAKES as error:
+            raise explained(self.env, error) from error
         observation, reward = self._checked(observation), self._one_each("reward", reward, np.float64)
         if not np.isfinite(reward).all():
             raise FloatingPointError(f"the environment gave a reward that is not finite: {reward}")
         terminated = self._one_each("terminated", terminated, bool)
         truncated = self._one_each("truncated", truncated, bool)
         ended = terminated | truncated
-        self._ends.watch(reward, terminated)
         news: dict[str, Any] = {}
         if not ended.any():
             news["distance"] = self._distance_at(observation, info)
@@ -150,6 +157,7 @@ class Environments(VectorWrapper):
         else:
             news["reached"] = self._ends.reached(terminated, observation, info)
             observation = self._begin_again(observation, info, ended, news)
+        self._ends.watch(reward, terminated)
         self._observation = observation
         return observation, reward, terminated, truncated, news
 

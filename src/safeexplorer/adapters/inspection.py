@@ -6,7 +6,7 @@ from typing import Any
 
 import gymnasium
 
-NAMELESS = "<lambda>"
+NAMELESS = "environment"
 NORMALISERS = ("NormalizeObservation", "VecNormalize")
 
 
@@ -22,7 +22,7 @@ def name_of(env: Any) -> str:
     if getattr(spec, "id", None):
         return spec.id
     if hasattr(env, "__name__"):  # a class or a function
-        return "environment" if env.__name__ == NAMELESS else env.__name__
+        return NAMELESS if env.__name__ == "<lambda>" else env.__name__
     if getattr(env, "envs", None):  # a vector of them
         return name_of(env.envs[0])
     return type(getattr(env, "unwrapped", env)).__name__

@@ -5,7 +5,7 @@ become one choice among all their combinations, which says the same as long as t
 """
 
 from collections import OrderedDict
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from typing import Any
 
 import gymnasium
@@ -18,6 +18,7 @@ from gymnasium.spaces import (
     MultiDiscrete,
     Text,
     Tuple,
+    flatdim,
     flatten,
     flatten_space,
 )
@@ -48,13 +49,46 @@ def flat_observation_space(space: gymnasium.Space) -> Box:
     """The rows that observations of this space become."""
     if is_row(space):
         return space
-    flat = None if isinstance(space, Text) or not space.is_np_flattenable else flatten_space(space)
-    if not isinstance(flat, Box) or not flat.shape[0]:
+    odd = [name or "it" for name, part in parts_of(space) if not is_numbers(part)]
+    if odd:
         raise ValueError(
-            f"the observation space is {space}; allowed: one that gymnasium.spaces.flatten_space makes a row of "
-            "numbers. Wrap the environment, for example in gymnasium.wrappers.TransformObservation"
+            f"the observation space is {space}, and {', '.join(odd)} cannot become numbers; allowed: what "
+            "gymnasium.spaces.flatten_space makes a row of, without text. Wrap the environment, for example in "
+            "gymnasium.wrappers.TransformObservation, or in FilterObservation, which leaves parts out"
         )
-    return flat
+    return flatten_space(space)
+
+
+def parts_of(space: gymnasium.Space, name: str = "") -> Iterator[tuple[str, gymnasium.Space]]:
+    """What an observation consists of, in the order in which it is flattened, by name."""
+    if not isinstance(space, Dict | Tuple):
+        yield name, space
+        return
+    if isinstance(space, Tuple):
+        parts = [(f"{name}[{i}]", part) for i, part in enumerate(space)]
+    else:
+        parts = [(f"{name}.{key}".removeprefix("."), part) for key, part in space.items()]
+    for key, part in parts:
+        yield from parts_of(part, key)
+
+
+def is_numbers(space: gymnasium.Space) -> bool:
+    """Does Gymnasium make a row of it? Of words it does, but they would mean nothing."""
+    try:
+        flat = flatten_space(space) if space.is_np_flattenable and not isinstance(space, Text) else None
+    except NotImplementedError:  # of a space that its author never flattens
+        return False
+    return isinstance(flat, Box) and flat.shape[0] > 0
+
+
+def columns_of(space: gymnasium.Space) -> str:
+    """Where each part of an observation lies in its row: `position 0:3, velocity 3:5`."""
+    found, start = [], 0
+    for name, part in parts_of(space):
+        end = start + flatdim(part)
+        found.append(f"{name or part} {start}:{end}")
+        start = end
+    return ", ".join(found)
 
 
 def flat_rows(observation: Any, space: gymnasium.Space, batched_space: gymnasium.Space) -> np.ndarray:

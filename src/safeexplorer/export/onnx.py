@@ -159,13 +159,15 @@ def check_actions(
 
 
 def box_error(action: Array, mean: Array, box: Box) -> float:
-    """|action - clip(mean)|, of half the range; where a bound is infinite, of the action's own or usual size."""
+    """|action - clip(mean)|, of half the range; of a hundredth of the mean's usual size where that is more, because of
+    rounding; where a bound is infinite, of the action's own or usual size."""
     low, high = box.low.astype(np.float32), box.high.astype(np.float32)
     expected = np.clip(mean, low, high)
     if not np.array_equal(np.isnan(action), np.isnan(expected)):
         return np.inf
     size = np.fmax(np.abs(expected), np.nanmedian(np.abs(expected), axis=0))
-    scale = np.where(box.is_bounded(), high / 2 - low / 2, size)
+    half = np.fmax(high / 2 - low / 2, np.nanmedian(np.abs(mean), axis=0) / 100)
+    scale = np.where(box.is_bounded(), half, size)
     return float(np.nanmax(np.abs(action - expected) / np.where(scale > 0, scale, 1.0)))
 
 

@@ -1,7 +1,6 @@
 """What a run is run on, beyond its numbers: the robots, the recovery and who acts when."""
 
 import os
-import sys
 from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
@@ -23,7 +22,8 @@ from safeexplorer.acting.interventions import (
 from safeexplorer.acting.policy import Sizes
 from safeexplorer.acting.schedules import linear, make_schedule
 from safeexplorer.adapters.environments import Environments, Fell, more_rows, vectorise
-from safeexplorer.adapters.spaces import from_space, sizes_of
+from safeexplorer.adapters.spaces import columns_of, from_space, sizes_of
+from safeexplorer.files.console import notice
 from safeexplorer.learning.methods import CONSTRAINED, METHODS
 from safeexplorer.recovery import CheckedRecovery, as_recovery, interface_between, load_recovery
 from safeexplorer.robots import ROBOTS
@@ -128,11 +128,8 @@ def own_world(
     distance = getattr(intervention, "distance", None)
     vector = Environments(vectorise(env, settings.num_envs), distance, fell)
     if vector.single_observation_space is not vector.raw_observation_space:
-        print(
-            f"observations are flattened to rows of {vector.sizes.observation} numbers, in the order of "
-            f"gymnasium.spaces.flatten: {vector.raw_observation_space}",
-            file=sys.stderr,
-        )
+        columns = columns_of(vector.raw_observation_space)
+        notice(f"observations are rows of {vector.sizes.observation} numbers; in their columns: {columns}")
     if settings.eval_every and eval_env is None and not isinstance(env, str):
         raise ValueError(f"eval_every is {settings.eval_every}; allowed without an eval_env: 0")
     if settings.eval_every:
