@@ -214,7 +214,7 @@ class Handover:
         return 1.0 - (1.0 - self.plan.safe_share) * 0.5 ** min(falls, DOUBLINGS)
 
     def _bearable(self) -> float:
-        """The share of falls from which on a region is too large: four times what is usual from the first, at most 3%."""
+        """The share of falls from which on a region is too large: four times what is usual at first, at most 3%."""
         usual = self.first_falls / self.first_ended if self.first_ended >= ENOUGH else 0.0
         return max(1.0 - self.plan.safe_share, min(4.0 * usual, USUAL))
 
