@@ -34,8 +34,11 @@ class Fleet:
 
     def reset(self, seed: int) -> None:
         """Start new episodes everywhere."""
-        self.robots = self.crew.envs.reset(seed)
-        self._key = jax.random.PRNGKey(seed)
+        self.begin(self.crew.envs.reset(seed), seed)
+
+    def begin(self, robots: Robots, seed: int) -> None:
+        """Go on from where these robots are; the noise follows from the seed."""
+        self.robots, self._key = robots, jax.random.PRNGKey(seed)
         if not bool(jnp.isfinite(self.crew.envs.rows(self.robots.state)).all()):
             raise FloatingPointError("env.reset gave observations that are not finite")
 
