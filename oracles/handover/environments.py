@@ -113,7 +113,7 @@ def hopper() -> Regulator:
 
 
 def walker() -> Regulator:
-    return regulator("Walker2d-v5", (0.0, -0.3, 0.1, -0.4, -0.3, 0.3))
+    return regulator("Walker2d-v5", (0.1, -0.5, 0.3, -0.5, -0.5, 0.4))
 
 
 # -- the cart ------------------------------------------------------------------------------------------------
@@ -170,13 +170,6 @@ FOREIGN = {
         lambda rows: pendulum().act(poles(rows)),
         lambda rows: pendulum().distance(poles(rows)),
         "LQR; the root of its cost to go",
-    ),
-    "pendulum-angles": Foreign(
-        "InvertedDoublePendulum-v5",
-        150_000,
-        lambda rows: pendulum().act(poles(rows)),
-        lambda rows: np.abs(poles(rows)[:, 1:3]).sum(1),
-        "LQR; the sum of both angles",
     ),
     "lander": Foreign(
         "LunarLander-v3",

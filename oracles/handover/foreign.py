@@ -13,6 +13,7 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
+import gymnasium
 import numpy as np
 from environments import FOREIGN
 
@@ -21,10 +22,8 @@ from safeexplorer.files.provenance import installed_version, provenance
 from safeexplorer.runs.results import Result
 
 METHODS = ("ppo", "safeexplorer_auto")
-SETTINGS = {
-    "num_envs": 4,
-    "rollout_steps": 512,
-}  # 2,048 steps an update, as is usual; all else is the class's
+# 2,048 steps an update, as is usual for PPO in short trainings; everything else is the class's own.
+SETTINGS = {"num_envs": 4, "rollout_steps": 512}
 EPISODES = 20  # of a policy alone, at the end
 
 
@@ -47,8 +46,6 @@ def make(name: str, method: str, seed: int) -> SafeExplorer:
 
 def alone(name: str, run: Result) -> dict[str, float]:
     """The policy without its recovery and without noise, in new episodes."""
-    import gymnasium
-
     it = FOREIGN[name]
     agent = SafeExplorer.load(run.folder)
     agent.fell = it.fell
