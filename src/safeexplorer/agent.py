@@ -15,6 +15,7 @@ from typing import Any
 import numpy as np
 from gymnasium import Space
 
+from safeexplorer.accelerated.environments import is_jax_environment
 from safeexplorer.acting.collector import Collector
 from safeexplorer.acting.evaluation import Evaluation, evaluate
 from safeexplorer.acting.handover import handed_over
@@ -48,6 +49,7 @@ from safeexplorer.files.writing import replacing
 from safeexplorer.realtime import RobotLoop
 from safeexplorer.realtime.world import loop_world
 from safeexplorer.runs.display import TrainingDisplay
+from safeexplorer.runs.jax_world import jax_settings, jax_world
 from safeexplorer.runs.policies import make_learner, run_spaces
 from safeexplorer.runs.settings import Settings, from_dict, stored_settings
 from safeexplorer.runs.summary import read_summary
@@ -73,8 +75,8 @@ class SafeExplorer:
         agent.learn(total_timesteps=1_000_000)
         action, _ = agent.predict(observation, deterministic=True)
 
-    env: an id, a `gymnasium.Env`, a list of factories, a `VectorEnv` in any autoreset mode, an SB3 `VecEnv`, or the
-        `RobotLoop` of a physical robot.
+    env: an id, a `gymnasium.Env`, a list of factories, a `VectorEnv` in any autoreset mode, an SB3 `VecEnv`, the
+        `RobotLoop` of a physical robot, or an environment of Brax or MuJoCo Playground (docs/gpu.md).
     recovery: a callable [k, n] -> [k, m], anything with SB3's `predict`, an .onnx file, a shipped recovery by name.
     region: where the policy acts; or `intervention`, any object with `takes_over(situation, progress)`.
     fell: which terminations are falls, if not all: a function of one robot's last (observation, info), a key of `info`
@@ -111,7 +113,8 @@ class SafeExplorer:
                 )
         robot, env = robot_of(env)
         given = {"robot": robot, "method": method, "seed": seed, "num_envs": num_envs}
-        given |= settings_of(intervention or region, env) | settings
+        own = jax_settings(method) if is_jax_environment(env) else {}
+        given |= own | settings_of(intervention or region, env) | settings
         if robot is None:
             given.setdefault("environment", name_of(env))
         if env_kwargs is not None:
@@ -126,13 +129,15 @@ class SafeExplorer:
         if isinstance(env, RobotLoop):
             self.world = loop_world(self.settings, env, recovery, intervention or region)
         else:
-            self.world = make_world(self.settings, env, recovery, intervention or region, eval_env, fell)
+            make = make_world if self.settings.episode_length is None else jax_world
+            self.world = make(self.settings, env, recovery, intervention or region, eval_env, fell)
         self.fell = fell
         self.world.learning_rate = rate if callable(rate) else None
         self.trackers = {"tensorboard": tensorboard, "wandb": wandb}
         if robot is None:
             self._notice_oddities()
-        self.settings = replace(self.settings, num_envs=self.world.env.num_envs)
+        seen = {"num_envs": self.world.env.num_envs, "critic_observations": self.world.critic_size}
+        self.settings = replace(self.settings, **seen)
         if self.settings.environment == NAMELESS:  # what the nameless function makes has a name
             self.settings = replace(self.settings, environment=name_of(self.world.env.env))
         complete = self.settings.resolved()

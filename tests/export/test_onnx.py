@@ -289,3 +289,21 @@ def test_a_policy_that_normalises_its_observations_is_exported_with_them(tmp_pat
 def test_mistakes_are_explained(folder, words, message, capsys):
     assert main(["export", str(folder), *words]) == 2
     assert message in capsys.readouterr().err
+
+
+BY_HAND = {
+    "relu": lambda x: np.maximum(x, 0),
+    "elu": lambda x: np.where(x > 0, x, np.exp(np.minimum(x, 0)) - 1),
+    "swish": lambda x: x / (1 + np.exp(-x)),
+}
+
+
+@pytest.mark.parametrize("activation", BY_HAND)
+def test_other_activations_are_exported_as_they_act(activation, tmp_path):
+    actor = init_mlp(np.random.default_rng(2), [5, 16, 3], 1.0, activation)
+    params = gaussian() | {"actor": actor}
+    assert export_onnx(tmp_path / "policy.onnx", params, Box(-9, 9, (3,)))["max_error"] < 1e-5
+    hidden = BY_HAND[activation](OBSERVATION.astype(np.float64) @ actor[0]["weight"])
+    session = onnxruntime.InferenceSession(tmp_path / "policy.onnx")
+    got = session.run(None, {"observation": OBSERVATION})[0]
+    np.testing.assert_allclose(got, np.clip(hidden @ actor[1]["weight"], -9, 9), rtol=1e-4, atol=1e-5)

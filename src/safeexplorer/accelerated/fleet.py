@@ -10,7 +10,7 @@ from safeexplorer.accelerated.environments import Robots, check_traceable
 from safeexplorer.accelerated.learner import Carried, DeviceLearner, acting_params, as_row
 from safeexplorer.accelerated.rollout import Crew, collect, draw_noise, limit_of, takes_over
 from safeexplorer.acting.interventions import Situation
-from safeexplorer.acting.trajectory import Rollout
+from safeexplorer.acting.trajectory import Rollout, blank_rollout
 from safeexplorer.learning.hyperparameters import Hyperparameters
 
 COUNTED = ("task_reward", "terminated", "truncated", "recovering", "reached", "distance")
@@ -96,7 +96,9 @@ def check_crew(crew: Crew) -> None:
         check_traceable("takes_over", asked, (rows, number, whole), (count,))
 
 
-def host_rollout(counted: dict[str, np.ndarray], observation: np.ndarray | None = None) -> Rollout:
-    """What is counted, as a rollout for the ledger."""
-    blank = dict.fromkeys(("observation", "next_observation", "proposed", "action", "next_outside"))
-    return Rollout(**blank, recovery_log_density=None, **counted)
+def host_rollout(counted: dict[str, np.ndarray], action_size: int) -> Rollout:
+    """What is counted, as a rollout on the host; what stays on the device is empty there."""
+    shape = counted["terminated"].shape
+    action = np.broadcast_to(np.float32(0.0), (*shape, action_size))
+    counted = counted | {name: counted[name].astype(np.float64) for name in ("task_reward", "distance")}
+    return blank_rollout(shape, 0, 0)._replace(action=action, **counted)

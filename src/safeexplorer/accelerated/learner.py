@@ -18,7 +18,7 @@ from safeexplorer.learning.moments import Moments
 from safeexplorer.learning.networks import read_by
 from safeexplorer.learning.normalising import believed, normaliser, taken_in
 from safeexplorer.learning.update import LearnerState, init_learner, make_learn
-from safeexplorer.learning.waiting import Waiting, hold_back, nothing_waits, release
+from safeexplorer.learning.waiting import NOBODY, Waiting, hold_back, nothing_waits, release
 
 LATE_SHARE = 8  # of a rollout's steps at most one in so many, besides: steps whose outcome came later
 ROOM = 2  # rollouts of steps that can wait
@@ -108,12 +108,17 @@ class DeviceLearner:
         if method.wait_for_outcomes:
             waiting = Waiting(*map(jnp.asarray, nothing_waits(ROOM * batch_size, policy_size, action_size)))
         self.carried = Carried(init_learner(params, hyper), jnp.float32(learning_rate), moments, waiting)
+        self._published: tuple[Any, Any] = None, None
 
     @property
     def params(self) -> Params:
-        """Numpy arrays, all that acting needs."""
-        bare = self.carried._replace(waiting=())
-        return acting_params(jax.device_get(bare._replace(learner=LearnerState(bare.learner.params, ()))), np)
+        """Numpy arrays, all that acting needs; they come to the host once per update."""
+        known, params = self._published
+        if known is not self.carried:
+            learner = LearnerState(self.carried.learner.params, ())
+            bare = jax.device_get(self.carried._replace(learner=learner, waiting=()))
+            self._published = self.carried, (params := acting_params(bare, np))
+        return params
 
     def update(self, rollout: Rollout, order: np.ndarray, learning_rate: float) -> dict[str, float | None]:
         """Learn from a rollout that came from elsewhere; `fleet` does it where the rollout is made."""
@@ -123,14 +128,18 @@ class DeviceLearner:
     def cut(self) -> None:
         """New episodes begin everywhere: what is open will never have an outcome."""
         if self.carried.waiting:
-            owner = jnp.minimum(self.carried.waiting.owner, -1)
+            owner = jnp.minimum(self.carried.waiting.owner, NOBODY)
             self.carried = self.carried._replace(waiting=self.carried.waiting._replace(owner=owner))
 
     def get_state(self) -> Any:
-        return jax.device_get(self.carried)
+        """From which learning goes on in new episodes: nothing waits there."""
+        return jax.device_get(self.carried._replace(waiting=()))
 
     def set_state(self, state: Any) -> None:
-        self.carried = jax.tree.map(jnp.asarray, state)
+        waiting = self.carried.waiting and self.carried.waiting._replace(
+            owner=jnp.full_like(self.carried.waiting.owner, NOBODY)
+        )
+        self.carried = jax.tree.map(jnp.asarray, state)._replace(waiting=waiting)
 
 
 def as_row(metrics: dict[str, Any]) -> dict[str, float | None]:

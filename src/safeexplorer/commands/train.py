@@ -14,7 +14,7 @@ from safeexplorer.files.interruption import Stopped
 from safeexplorer.learning.methods import CONSTRAINED, METHODS, Method
 from safeexplorer.robots import ROBOTS, get_robot
 from safeexplorer.runs.display import TrainingDisplay, summary_table
-from safeexplorer.runs.settings import Settings, robot_settings, stored_settings
+from safeexplorer.runs.settings import ON_DEVICE, Settings, robot_settings, stored_settings
 from safeexplorer.runs.specs import without_effect
 from safeexplorer.runs.summary import read_summary
 from safeexplorer.runs.trackers import TRACKERS
@@ -27,7 +27,9 @@ FAR_BELOW = 0.25  # of the robot's budget: the curriculum is compressed enough t
 def add_train(parser: argparse.ArgumentParser) -> None:
     """`train ROBOT`: every setting is an option."""
     parser.add_argument("robot", metavar="ROBOT", help=", ".join(ROBOTS))
-    add_settings(parser, Settings, default_of, leave_out=["robot", "environment"])
+    add_settings(
+        parser, Settings, default_of, leave_out=["robot", "environment", "episode_length", *ON_DEVICE]
+    )
     parser.add_argument("--out", type=named_path, help="run folder (default: runs/ROBOT-METHOD-seedSEED)")
     text = "wipe records in the folder whose checkpoints are gone"
     parser.add_argument("--start-over", action="store_true", help=text)

@@ -6,7 +6,7 @@ import numpy as np
 from gymnasium.spaces import Discrete, Space
 
 import safeexplorer
-from safeexplorer.acting.networks import OBSERVATION_CLIP, Params
+from safeexplorer.acting.networks import OBSERVATION_CLIP, Params, activation_of
 
 Array = np.ndarray
 OPSET, IR_VERSION = 17, 8  # of 2022: old enough for the runtimes on robots
@@ -69,7 +69,7 @@ def add_policy(graph: Graph, params: Params, action_space: Space) -> None:
     *hidden, last = params["actor"]
     for i, layer in enumerate(hidden):
         x = graph.apply("Gemm", f"sum_{i}", x, layer["weight"], layer["bias"])
-        x = graph.apply("Tanh", f"hidden_{i}", x)
+        x = activate(graph, activation_of(layer), f"hidden_{i}", x)
     x = graph.apply("Gemm", "actor", x, last["weight"], last["bias"])
     if isinstance(action_space, Discrete):
         x = graph.apply("ArgMax", "index", x, axis=1, keepdims=0)
@@ -77,6 +77,13 @@ def add_policy(graph: Graph, params: Params, action_space: Space) -> None:
     else:
         x = graph.apply("Max", "actor_raised", x, action_space.low.astype(np.float32))
         graph.apply("Min", "action", x, action_space.high.astype(np.float32))
+
+
+def activate(graph: Graph, activation: str, output: str, x: str) -> str:
+    """What follows a hidden layer; swish is x sigmoid(x)."""
+    if activation == "swish":
+        return graph.apply("Mul", output, x, graph.apply("Sigmoid", f"{output}.sigmoid", x))
+    return graph.apply({"tanh": "Tanh", "relu": "Relu", "elu": "Elu"}[activation], output, x)
 
 
 def below(radius: float) -> np.float32:

@@ -72,7 +72,8 @@ def export_onnx(
 
 def float32_policy(params: Params) -> Params:
     """What acting needs, as numpy arrays."""
-    layers = [{k: np.asarray(v, np.float32) for k, v in layer.items()} for layer in params["actor"]]
+    arrays = ("weight", "bias")
+    layers = [layer | {k: np.asarray(layer[k], np.float32) for k in arrays} for layer in params["actor"]]
     rest = {k: params[k] for k in ("normaliser", "log_std") if k in params}
     if "normaliser" in rest:
         rest["normaliser"] = {k: np.asarray(v, np.float32) for k, v in rest["normaliser"].items()}
@@ -94,7 +95,7 @@ def check_policy(params: Params, action_space: Space) -> None:
     wanted = int(action_space.n) if isinstance(action_space, Discrete) else action_size(action_space)
     if outputs != wanted:
         raise ExportError(f"the actor has {outputs} outputs; {action_space} needs {wanted}")
-    arrays = [array for layer in params["actor"] for array in layer.values()]
+    arrays = [layer[name] for layer in params["actor"] for name in ("weight", "bias")]
     arrays += params.get("normaliser", {}).values()
     if not all(np.isfinite(array).all() for array in arrays):
         raise ExportError("the policy holds a non-finite number")

@@ -9,6 +9,7 @@ import numpy as np
 from gymnasium import Space
 
 from safeexplorer import robots
+from safeexplorer.accelerated.learner import DeviceLearner
 from safeexplorer.acting.costs import step_cost
 from safeexplorer.acting.evaluation import evaluate
 from safeexplorer.acting.handover import Handover, handed_over, radius_of
@@ -43,10 +44,11 @@ def make_learner(settings: Settings, rng: np.random.Generator, sizes: Sizes) -> 
         return ConstrainedLearner(
             settings.method, settings.constrained_hyperparameters(), params, budget, cost
         )
-    params = init_actor_critic(
-        rng, sizes.observation, sizes.action, hidden, method.critic_heads, sizes.choices
-    )
+    shape = (rng, sizes.observation, sizes.action, hidden, method.critic_heads, sizes.choices)
+    params = init_actor_critic(*shape, settings.activation, settings.critic_observations)
     plan, hyper = settings.handover_plan(), settings.hyperparameters()
+    if settings.episode_length is not None:
+        return DeviceLearner(method, hyper, params, settings.batch_size, sizes.action, settings.learning_rate)
     if plan is None and not any(getattr(method, name) for name in PARTS):
         return WeightedLearner(method, hyper, params)
     scale = np.array(sizes.scale or (1.0,) * sizes.action)

@@ -28,6 +28,7 @@ PAPER_DEFAULTS = {"schedule": "linear", "lambda_compat": 1e-3}
 AUTO_DEFAULTS = {"schedule": "auto", "lambda_compat": 1e-2}
 CONSTRAINED_EPOCH = 2048
 LARGEST_BATCH = 2**24  # steps per update
+ON_DEVICE = ("desired_kl", "start_states", "critic_observations")  # settings of environments in JAX alone
 CONSTRAINED_DEFAULTS = {"max_gradient_norm": 40.0, "adam_epsilon": 1e-8}
 
 
@@ -54,9 +55,16 @@ class Settings:
     learning_rate: float = setting(3e-4, "step size of Adam at the start", above=0, at_most=1)
     anneal: bool = setting(True, "let the step size fall linearly to zero")
     desired_kl: float | None = setting(
-        None,
-        "let the step size follow this KL divergence per minibatch instead; JAX environments only",
-        above=0,
+        None, "in a JAX environment: let the step size follow this KL divergence per minibatch", above=0
+    )
+    episode_length: int | None = setting(
+        None, "steps per episode of a JAX environment: 1000; None for every other", 1, 10**6
+    )
+    start_states: int = setting(
+        0, "in a JAX environment: episodes begin in one of so many states; 0 resets it every time", 0, 10**6
+    )
+    critic_observations: int = setting(
+        0, "in a JAX environment: how many numbers the critic sees, if not the policy's", 0
     )
     gamma: float = setting(0.99, "discount", 0, 1)
     gae_lambda: float = setting(0.95, "trace of the advantage estimate", 0, 1)
@@ -285,6 +293,11 @@ def check(settings: Settings) -> None:
     demand(settings, "minibatches", divisible, f"a divisor of num_envs * rollout_steps = {size}")
     enough = settings.steps is None or settings.steps >= size
     demand(settings, "steps", enough, f"at least one update, num_envs * rollout_steps = {size}")
+    for name in ON_DEVICE if settings.episode_length is None else ():
+        own = getattr(Settings, name)
+        demand(settings, name, getattr(settings, name) == own, f"{own} but in a JAX environment")
+    tanh = settings.activation == "tanh" or settings.method not in CONSTRAINED
+    demand(settings, "activation", tanh, f"tanh with method {settings.method}")
     for name in PARTS:
         why_not = reason_against(name, settings)
         demand(settings, name, not getattr(settings, name) or why_not is None, f"False {why_not}")

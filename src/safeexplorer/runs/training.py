@@ -92,15 +92,15 @@ class Training:
         self.update += 1
         progress = self.settings.progress(self.update)
         try:
-            rollout = self.collect(progress)
+            rollout, learned = self.world.collect(self, progress)
         except BaseException:  # this update has not happened
             self.update -= 1
             if not self.collector.get_state():  # a robot, whose run goes on between rollouts
                 self.save()
             raise
         radius = self.radius(progress)  # of the rollout: an automatic one changes with the update
-        learned = {"radius": radius} | self.learn(rollout, progress)
-        row = self.record(rollout, learned, progress)
+        learned = self.finite(self.learn(rollout, progress) if learned is None else learned)
+        row = self.record(rollout, {"radius": radius} | learned, progress)
         self.seconds += time.perf_counter() - began
         return row
 
@@ -119,10 +119,13 @@ class Training:
         return rollout
 
     def learn(self, rollout: Rollout, progress: float) -> dict[str, float]:
-        """Epochs of minibatches; parameters that are not finite are refused and the run stops."""
+        """Epochs of minibatches."""
         size, epochs = self.settings.batch_size, self.settings.epochs
         order = np.stack([self.streams.order.permutation(size) for _ in range(epochs)]).astype(np.int32)
-        learned = self.learner.update(rollout, order, self.learning_rate(progress))
+        return self.learner.update(rollout, order, self.learning_rate(progress))
+
+    def finite(self, learned: dict[str, float]) -> dict[str, float]:
+        """A row of metrics; parameters that are not finite are refused and the run stops."""
         if not learned.pop("finite"):
             raise FloatingPointError(
                 f"update {self.update} gave non-finite parameters; the last checkpoint in {self.folder} stands"

@@ -21,6 +21,7 @@ from safeexplorer.acting.interventions import (
 )
 from safeexplorer.acting.policy import Sizes
 from safeexplorer.acting.schedules import linear, make_schedule
+from safeexplorer.acting.trajectory import Rollout
 from safeexplorer.adapters.environments import Environments, Fell, more_rows, vectorise
 from safeexplorer.adapters.spaces import columns_of, from_space, sizes_of
 from safeexplorer.files.console import notice
@@ -40,6 +41,12 @@ class World:
     recovery: CheckedRecovery | None
     eval_env: VectorEnv | None = None
     make_collector: Callable[..., Any] = Collector
+    # A rollout of the `Training` at this progress, and what was learned where that is one and the same function:
+    collect: Callable[[Any, float], tuple[Rollout, dict | None]] = lambda run, progress: (
+        run.collect(progress),
+        None,
+    )
+    critic_size: int = 0  # numbers that the critic sees, if not the policy's
     begin: Callable[[Any], None] = lambda run: None  # called with the `Training` before its first update
     finish: Callable[[], None] = lambda: None  # and after its last one, whatever happened
     learning_rate: Callable[[float], float] | None = None  # of progress, instead of the settings'
