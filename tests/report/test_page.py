@@ -98,6 +98,7 @@ def test_groups_are_named_by_what_sets_them_apart_and_safeexplorer_is_red_whatev
         "SafeExplorer, 0.16384M steps, lambda 0.01",
     ]
     assert [g["ours"] for g in groups.values()] == [True, True, False, False]
+    assert [g["dashed"] for g in groups.values()] == [False, True, False, False]
     assert [g["colour"] == "#d62839" for g in groups.values()] == [True, True, False, False]
     assert len({g["colour"] for g in groups.values()}) == 3
 
@@ -108,8 +109,25 @@ def test_one_run_has_no_interval_and_no_share_of_pairs(tmp_path):
     found = content(load_results([tmp_path]), "")
     assert all(g["reward"]["low"] is g["falls"]["high"] is None for g in found["groups"])
     (comparison,) = found["comparisons"]
-    assert comparison["won"] is None
+    assert comparison["won"] is None and comparison["ours"]["label"] == "SafeExplorer"
     assert comparison["ours"]["falls"]["values"] == [found["groups"][-1]["falls"]["mean"]]
+
+
+def test_a_measured_radius_stands_in_for_the_schedule_where_it_ran_alone(tmp_path):
+    for method in ("ppo", "safeexplorer_auto"):
+        write_run(tmp_path, replace(SMALL, method=method))
+    found = content(load_results([tmp_path]), "")
+    assert [g["ours"] for g in found["groups"]] == [False, True]
+    assert found["comparisons"][0]["ours"]["label"] == "SafeExplorer auto"
+
+
+def test_tables_without_a_run_of_their_budget_are_folded(tmp_path):
+    write_run(tmp_path / "short", SMALL)
+    write_run(tmp_path / "long", Settings())
+    short, both = (
+        content(load_results(folders), "")["tables"] for folders in ([tmp_path / "short"], [tmp_path])
+    )
+    assert short and not any(table["whole"] for table in short) and any(table["whole"] for table in both)
 
 
 def test_a_new_row_of_the_method_table_is_shown_like_any_other(tmp_path, monkeypatch):

@@ -18,6 +18,7 @@ from safeexplorer import SafeExplorer
 from safeexplorer.adapters.inspection import name_of
 from safeexplorer.cli import main
 from safeexplorer.paper.curves import steps_unit
+from safeexplorer.paper.sheet import lay_out
 from safeexplorer.report.groups import own_grids
 from safeexplorer.runs.results import load_results
 
@@ -76,6 +77,13 @@ def test_render_own_has_a_row_per_method_and_a_figure_per_environment(runs, tmp_
         ("Choice", "SafeExplorer"): 1,
     }
     assert {path.name for path in tmp_path.glob("*.png")} == {"own-Drift.png", "own-Choice.png"}
+
+
+def test_small_rewards_keep_their_digits(runs):
+    (grid,) = own_grids(load_results([runs / "ppo-1"]))
+    (run,) = load_results([runs / "ppo-1"])
+    assert run.numbers["final_reward"] < 10  # Drift pays at most 1 per step, for at most 12 steps
+    assert lay_out(grid).rows[0].ours[0] == f"{run.numbers['final_reward']:.3g}"
 
 
 def test_short_runs_are_drawn_over_thousands_of_steps(runs):

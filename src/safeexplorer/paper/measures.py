@@ -29,6 +29,7 @@ def survived(result: Result) -> float | None:
 
 MEASURES: dict[str, Measure] = {
     "final_reward": Measure("reward", number("final_reward"), +1),
+    "small_reward": Measure("reward", number("final_reward"), +1, "{:.3g}"),
     "falls": Measure("falls", number("falls"), -1),
     "exits": Measure("exits", number("exits"), -1),
     "survived": Measure("survived %", survived, +1, "{:.1f}"),

@@ -18,6 +18,7 @@ COLOURS = {
     "soft_decomposed": "#5e4fa2",
     "dagger": "#14a3b8",
     "safeexplorer": "#d62839",
+    "safeexplorer_auto": "#8f1d3f",
     "truncated_is": "#57534e",
 }
 CYCLE = ("#0f8a7e", "#a16207", "#7c3aed", "#be185d", "#4d7c0f", "#0369a1", "#9f580a", "#475569")

@@ -19,6 +19,7 @@ from safeexplorer.runs.film import shows
 from safeexplorer.runs.results import FAILED, Result
 from safeexplorer.runs.summary import tidy
 
+OURS = ("safeexplorer", "safeexplorer_auto")
 CURVES = {"return": "return_trailing", "falls": "falls", "recovery": "recovery_rate", "radius": "radius"}
 FILM_BYTES, ALL_FILM_BYTES = 3_000_000, 12_000_000
 TYPES = {".mp4": "video/mp4", ".gif": "image/gif"}
@@ -70,14 +71,23 @@ def describe_group(grid: Grid, group: Group) -> dict[str, Any]:
         "method": group.arm.method,
         "label": label,
         "colour": arm_colours(grid.artefact.arms)[label],
-        "ours": group.arm.method == "safeexplorer" and group.arm.plain,
-        "dashed": group.arm.plain and "steps" in group.arm.changes and len(budgets(grid, robot)) > 1,
+        "ours": group.arm.method in OURS and group.arm.plain,
+        "dashed": group.arm.plain and group is not usual(grid, group),
         "finished": len(runs),
         "runs": len(group.runs),
         **{name: spread(cell) for name, cell in cells.items()},
         "reached": len(cells["success"].values),
         "curves": curves | {"gap": curve(steps, smooth(gaps))},
     }
+
+
+def usual(grid: Grid, group: Group) -> Group:
+    """Of the groups of a plain method on a robot: that with the robot's budget, else the longest."""
+    same = [
+        other for other in grid.groups.values()
+        if other.arm.plain and (other.robot, other.arm.method) == (group.robot, group.arm.method)
+    ]  # fmt: skip
+    return next((other for other in same if "steps" not in other.arm.changes), same[0])
 
 
 def spread(cell: Cell) -> dict[str, Any] | None:
@@ -104,12 +114,15 @@ def compare(grid: Grid, robot: str) -> dict[str, Any] | None:
     for group in grid.groups.values():
         if group.robot == robot and group.finished:
             first.setdefault(group.arm.method, group)
-    if not {"ppo", "safeexplorer"} <= first.keys():
+    ours = next((method for method in OURS if method in first), None)
+    if ours is None or "ppo" not in first:
         return None
-    pair = [first["safeexplorer"], first["ppo"]]
+    pair = [first[ours], first["ppo"]]
     sides = [
         {
-            "label": group.arm.label,
+            "label": METHOD_LABELS.get(group.arm.method, group.arm.label)
+            if group.arm.plain
+            else group.arm.label,
             "falls": spread(grid.cell(group.arm.label, robot, "falls")),
             "reward": spread(grid.cell(group.arm.label, robot, "final_reward")),
             "steps": sum(run.numbers["steps"] for run in group.finished),
@@ -165,12 +178,13 @@ def data_address(path: Path) -> str:
 
 
 def tables(results: Sequence[Result]) -> list[dict[str, Any]]:
-    """Every table of the paper for which there is at least one run, ours above theirs."""
+    """Every table of the paper for which there is a run, ours above theirs; `whole` if one has the paper's budget."""
     library, found = Library(results), []
     seeds = max((run.spec.settings.seed for run in results), default=1)
     for artefact in (artefact for artefact in ARTEFACTS.values() if artefact.kind == "table"):
         sheet = lay_out(gather(artefact, library, Protocol(seeds=min(seeds, 5))))
-        if not any(cell.values for row in sheet.rows for cell in row.cells):
+        filled = [cell for row in sheet.rows for cell in row.cells if cell.values]
+        if not filled:
             continue
         best = [[(i, j) in sheet.best for j in range(len(sheet.columns))] for i in range(len(sheet.rows))]
         rows = [
@@ -179,6 +193,7 @@ def tables(results: Sequence[Result]) -> list[dict[str, Any]]:
         ]
         found.append(
             {"name": artefact.name, "title": artefact.title, "caption": " ".join(caption_lines(sheet)),
-             "headings": sheet.headings, "rows": rows, "notes": sheet.notes}
+             "headings": sheet.headings, "rows": rows, "notes": sheet.notes,
+             "whole": any(cell.steps is None for cell in filled)}
         )  # fmt: skip
     return found

@@ -14,6 +14,8 @@ from safeexplorer.runs.specs import file_name, own_settings
 METHOD_LABELS = {"dagger": "DAgger", "truncated_is": "Truncated IS"}
 for _arm in (arm for artefact in ARTEFACTS.values() for arm in artefact.arms if len(arm.changes) == 1):
     METHOD_LABELS.setdefault(_arm.method, _arm.label)
+METHOD_LABELS.setdefault("safeexplorer_auto", "SafeExplorer auto")
+SMALL = 10.0  # rewards below it are told with three digits
 WORDS = {"max_radius": "d_max", "initial_radius": "d0", "lambda_compat": "lambda", "action_noise": "noise"}
 
 
@@ -47,7 +49,9 @@ def own_grid(name: str, runs: Sequence[Result]) -> Grid:
     grid = group_runs(runs)
     caption = "Mean task return of the last 10% of training, and falls in all of it."
     head = (f"own-{file_name(name)}", "figure", name, caption)
-    return replace(grid, artefact=Artefact(*head, grid.artefact.arms, (name,), drawing="curves"))
+    rewards = [abs(run.numbers.get("final_reward") or 0.0) for run in runs]
+    measures = ("final_reward" if max(rewards) >= SMALL else "small_reward", "falls")
+    return replace(grid, artefact=Artefact(*head, grid.artefact.arms, (name,), measures, drawing="curves"))
 
 
 def place(runs: list[Result]) -> tuple:

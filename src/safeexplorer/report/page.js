@@ -116,7 +116,9 @@ function row(kind, label, cells, best = []) {
 if (data.tables.length) {
   const part = section("tables", "Beside the paper", "Ours above, the paper's below. The best of each column is green, one run never.");
   for (const table of data.tables) {
-    part.append(element("h3", {}, table.title), element("p", { class: "caption" }, table.caption));
+    const fold = element("details", table.whole ? { class: "table", open: "" } : { class: "table" }), title = element("summary");
+    title.append(element("h3", {}, table.title), table.whole ? "" : element("span", { class: "soft" }, "no run of its budget yet"));
+    fold.append(title, element("p", { class: "caption" }, table.caption));
     const body = element("tbody"), head = element("tr"), whole = element("table"), top = element("thead");
     head.append(element("th", { scope: "col" }, ""), ...table.headings.map((h) => element("th", { scope: "col" }, h)));
     for (const r of table.rows) {
@@ -127,10 +129,11 @@ if (data.tables.length) {
     whole.append(top, body);
     const scroll = element("div", { class: "scroll", tabindex: "0", role: "region", "aria-label": table.title });
     scroll.append(whole);
-    part.append(scroll);
+    fold.append(scroll);
     const notes = element("ul", { class: "notes" });
     for (const note of table.notes) notes.append(element("li", {}, note));
-    part.append(notes);
+    fold.append(notes);
+    part.append(fold);
   }
 }
 
