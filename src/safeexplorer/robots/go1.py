@@ -24,7 +24,7 @@ AIR_TIME = 0.5  # s, a step that long pays nothing; shorter ones cost
 CONTACT = 1.0  # N
 OBSERVATION_BOUND = 100.0
 
-TASK = {  # weights of the reward's terms, in the order in which they are summed
+TASK = {  # weights of the terms of the reward, in the order in which they are summed
     "linear_tracking": 4.0,
     "vertical_velocity": -2.0,
     "angular_velocity_xy": -0.05,
@@ -38,7 +38,6 @@ TASK = {  # weights of the reward's terms, in the order in which they are summed
     "height": -4.0,
     "air_time": 1.0,
     "healthy": 1.0,
-    "distance": 0.0,
 }
 
 MODEL = Path(__file__).with_name("go1.xml")
@@ -213,7 +212,7 @@ ROBOT = Robot(
     observation_size=49,
     action_size=12,
     observation_bound=OBSERVATION_BOUND,
-    terms=tuple(TASK),
+    terms=(*TASK, "distance"),
     flavours={
         "task": TASK,
         "recovery": {"healthy": 1.0, "orientation": -0.4, "height": -4.0, "joint_deviation": -0.1},
