@@ -9,14 +9,15 @@ from pathlib import Path
 from typing import NoReturn
 
 from safeexplorer import __version__
+from safeexplorer.commands.options import add_command
 from safeexplorer.files.console import lead_closed_streams_nowhere, notice, visible
 from safeexplorer.files.interruption import ENDING, Stopped, interrupting
 from safeexplorer.files.threads import use_one_thread
 from safeexplorer.files.trouble import exit_code
 from safeexplorer.robots import register_file
 
-# command -> (summary, module of `commands`), whose function `add_<command>` gets the command's parser, adds arguments
-# and sets `run`, which takes the parsed arguments and returns the exit code. Only the chosen module is imported.
+# command -> (summary, module of `commands`), whose function `add_<command>` adds arguments to the command's parser, and
+# whose `<command>_command` takes the parsed ones and returns the exit code. Only the chosen module is imported.
 COMMANDS = {
     "robots": ("list the robots", "robots"),
     "show": ("draw a robot: a picture or a few seconds of motion", "robots"),
@@ -62,7 +63,7 @@ def build_parser(chosen: str | None) -> Parser:
     for name, (summary, module) in COMMANDS.items():
         command = commands.add_parser(name, help=summary, description=summary[0].upper() + summary[1:] + ".")
         if chosen in (name, "completion"):
-            getattr(import_module(f"safeexplorer.commands.{module}"), f"add_{name}")(command)
+            add_command(command, import_module(f"safeexplorer.commands.{module}"), name)
     return parser
 
 

@@ -43,7 +43,6 @@ def add_audit(parser: argparse.ArgumentParser) -> None:
     add_settings(parser, Trial, lambda f: OWN if f.default is None else f.default)
     add(parser, "--seed", "of everything random", SEED, 0)
     add_json(parser)
-    parser.set_defaults(run=audit_command)
 
 
 def audit_command(args: argparse.Namespace) -> int:

@@ -5,27 +5,27 @@ from typing import Any
 
 from rich.table import Table
 
-from safeexplorer.commands.options import add, add_json, between, emit, named_path
+from safeexplorer.commands.options import add, add_json, add_subcommands, between, emit, named_path
 from safeexplorer.robots import ROBOTS, get_robot
 from safeexplorer.robots.benchmark import ROBOT_COUNT, bench_simulation
 from safeexplorer.runs import benchmark
 from safeexplorer.runs.settings import Settings
 
+COMMANDS = {
+    "sim": "environment steps per second beside the raw mj_step loop",
+    "train": "training steps per second, and where the time goes",
+}
 METHODS_TIMED = ("safeexplorer", "ppo")
 
 
 def add_bench(parser: argparse.ArgumentParser) -> None:
-    """`bench sim` and `bench train`."""
-    commands = parser.add_subparsers(dest="what", required=True, metavar="WHAT")
-    add_sim(commands.add_parser("sim", help="environment steps per second beside the raw mj_step loop"))
-    add_train(commands.add_parser("train", help="training steps per second, and where the time goes"))
+    add_subcommands(parser, __name__, COMMANDS, "WHAT")
 
 
 def add_sim(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--robot", nargs="+", default=list(ROBOTS), metavar="ROBOT", help=", ".join(ROBOTS))
     add(parser, "--seconds", "per robot", between(float, 0.01, 86400), 5.0)
     add_json(parser)
-    parser.set_defaults(run=sim_command)
 
 
 def add_train(parser: argparse.ArgumentParser) -> None:
@@ -40,7 +40,6 @@ def add_train(parser: argparse.ArgumentParser) -> None:
     )
     add(parser, "--run", text, named_path, dest="run_folder", metavar="RUN")
     add_json(parser)
-    parser.set_defaults(run=train_command)
 
 
 def sim_command(args: argparse.Namespace) -> int:

@@ -34,7 +34,6 @@ def add_completion(parser: argparse.ArgumentParser) -> None:
         "for good: write it to a file that ~/.bashrc or ~/.zshrc reads."
     )
     parser.add_argument("shell", choices=("bash", "zsh"))
-    parser.set_defaults(run=completion_command)
 
 
 def completion_command(args: argparse.Namespace) -> int:

@@ -22,7 +22,6 @@ def add_evaluate(parser: argparse.ArgumentParser) -> None:
     add(parser, "--episodes", "with noise and without each", between(int, 1, 10**5), 20)
     add(parser, "--seed", "of the starts and of the noise", SEED, 0)
     add_json(parser)
-    parser.set_defaults(run=evaluate_command)
 
 
 def evaluate_command(args: argparse.Namespace) -> int:

@@ -25,7 +25,6 @@ def add_export(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--gate", action="store_true", help=text)
     add(parser, "--radius", "a gate at this radius instead", between(float, 0, LARGEST_RADIUS), metavar="R")
     add_json(parser)
-    parser.set_defaults(run=export_command)
 
 
 def export_command(args: argparse.Namespace) -> int:

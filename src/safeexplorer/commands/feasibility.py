@@ -17,7 +17,6 @@ def add_feasibility(parser: argparse.ArgumentParser) -> None:
     text = "run folders or result files of constrained methods"
     add(parser, "runs", text, named_path, nargs="+", metavar="RUN")
     add_json(parser)
-    parser.set_defaults(run=feasibility_command)
 
 
 def feasibility_command(args: argparse.Namespace) -> int:

@@ -27,7 +27,6 @@ def add_film(parser: argparse.ArgumentParser) -> None:
     add(parser, "--seed", "of the start and of the policy's noise", SEED, 0)
     parser.add_argument("--noise", action="store_true", help="let the policy act with its exploration noise")
     add(parser, "--size", "WIDTHxHEIGHT in pixels", default="512x384")
-    parser.set_defaults(run=film_command)
 
 
 def film_command(args: argparse.Namespace) -> int:

@@ -3,9 +3,11 @@
 import argparse
 import json
 import math
+import sys
 from collections.abc import Callable, Sequence
 from dataclasses import Field, fields
 from pathlib import Path
+from types import ModuleType
 from typing import Any
 
 from rich.console import Console, RenderableType
@@ -92,6 +94,21 @@ def add_run(parser: argparse.ArgumentParser, help: str = "run folder") -> None:
 def add_json(parser: argparse.ArgumentParser) -> None:
     """`--json`, which `emit` reads."""
     parser.add_argument("--json", action="store_true", help="print JSON instead of text for people")
+
+
+def add_command(parser: argparse.ArgumentParser, home: ModuleType, name: str) -> None:
+    """The arguments and the function of a command, which its module calls `add_<name>` and `<name>_command`."""
+    getattr(home, f"add_{name}", add_json)(parser)
+    parser.set_defaults(run=getattr(home, f"{name}_command", None))
+
+
+def add_subcommands(
+    parser: argparse.ArgumentParser, home: str, summaries: dict[str, str], metavar: str = "COMMAND"
+) -> None:
+    """Commands under a command, all of the module `home`."""
+    commands = parser.add_subparsers(dest="what", required=True, metavar=metavar)
+    for name, summary in summaries.items():
+        add_command(commands.add_parser(name, help=summary), sys.modules[home], name)
 
 
 def emit(args: argparse.Namespace, values: Any, *shown: RenderableType) -> int:

@@ -31,7 +31,6 @@ def add_paper(parser: argparse.ArgumentParser) -> None:
     add_protocol(parser)
     add_sources(parser)
     add_json(parser)
-    parser.set_defaults(run=paper_command)
 
 
 def add_reproduce(parser: argparse.ArgumentParser) -> None:
@@ -45,7 +44,7 @@ def add_reproduce(parser: argparse.ArgumentParser) -> None:
     add(parser, "--workers", "runs at a time (default: the cores)", between(int, 1, 1024))
     add(parser, "--engine", "who executes the runs", default="local", choices=ENGINES)
     parser.add_argument("--ray-address", help=ray)
-    parser.set_defaults(run=reproduce_command, workers=os.cpu_count())
+    parser.set_defaults(workers=os.cpu_count())
 
 
 def add_render(parser: argparse.ArgumentParser) -> None:
@@ -58,7 +57,6 @@ def add_render(parser: argparse.ArgumentParser) -> None:
     add_sources(parser)
     parser.add_argument("--format", choices=list(FORMATS), help="print as this instead of a table for people")
     add(parser, "--figures", "where figures go, as PDF and PNG", named_path, Path("figures"), metavar="DIR")
-    parser.set_defaults(run=render_command)
 
 
 def add_collect(parser: argparse.ArgumentParser) -> None:
@@ -66,7 +64,6 @@ def add_collect(parser: argparse.ArgumentParser) -> None:
     add(parser, "runs", "run folders, or folders of them", named_path, nargs="+", metavar="RUNS")
     add(parser, "--out", "folder to write to", named_path, Path("results"))
     parser.add_argument("--unfinished", action="store_true", help="take runs that have not finished, too")
-    parser.set_defaults(run=collect_command)
 
 
 def add_protocol(parser: argparse.ArgumentParser) -> None:

@@ -19,7 +19,7 @@ def add_quickstart(parser: argparse.ArgumentParser) -> None:
     add(parser, "--steps", "environment steps of each run (default: 1e6)", STEPS)
     add(parser, "--seed", "seed of both runs", SEED, 1)
     add(parser, "--out", "where the run folders go", named_path)
-    parser.set_defaults(run=quickstart_command, steps=1_000_000, out=Path("runs/quickstart"))
+    parser.set_defaults(steps=1_000_000, out=Path("runs/quickstart"))
 
 
 def quickstart_command(args: argparse.Namespace) -> int:

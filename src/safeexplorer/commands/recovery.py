@@ -15,6 +15,7 @@ from safeexplorer.commands.options import (
     add_json,
     add_run,
     add_settings,
+    add_subcommands,
     between,
     chosen,
     emit,
@@ -32,18 +33,20 @@ from safeexplorer.robots import ROBOTS, get_robot
 from safeexplorer.runs.replay import replay, replay_run
 from safeexplorer.runs.settings import robot_settings
 
+COMMANDS = {
+    "train": "pre-train a recovery with soft actor-critic, or go on with it",
+    "select": "grade the snapshots of a pre-training run and keep the best",
+    "grade": "survival and re-entry from randomised resets",
+    "replay": "the recovery from every first exit that a training run logged",
+    "list": "the recoveries that have a name",
+}
 QUICK_RESETS = 200
 IN_PYTHON = "SafeExplorer.load({folder}, env=..., recovery=..., region=...).audit()"  # instead of a replay
 RESETS = between(int, 1, 10**7)
 
 
 def add_recovery(parser: argparse.ArgumentParser) -> None:
-    """The subcommands; each parser carries its function as `run`."""
-    commands = parser.add_subparsers(required=True, metavar="COMMAND")
-    for name, (summary, add_arguments, command) in COMMANDS.items():
-        each = commands.add_parser(name, help=summary)
-        add_arguments(each)
-        each.set_defaults(run=command)
+    add_subcommands(parser, __name__, COMMANDS)
 
 
 def add_train(parser: argparse.ArgumentParser) -> None:
@@ -161,12 +164,3 @@ def list_command(args: argparse.Namespace) -> int:
             row.append(shipped()[name]["sha256"][:8])
         table.add_row(robot, name, *row)
     return emit(args, {robot: {n: facts.get(n) for n in names} for robot, names in known.items()}, table)
-
-
-COMMANDS = {  # name -> summary, what adds its arguments, what it does
-    "train": ("pre-train a recovery with soft actor-critic, or go on with it", add_train, train_command),
-    "select": ("grade the snapshots of a pre-training run and keep the best", add_select, select_command),
-    "grade": ("survival and re-entry from randomised resets", add_grade, grade_command),
-    "replay": ("the recovery from every first exit that a training run logged", add_replay, replay_command),
-    "list": ("the recoveries that have a name", add_json, list_command),
-}

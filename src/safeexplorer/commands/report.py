@@ -19,7 +19,6 @@ def add_report(parser: argparse.ArgumentParser) -> None:
     add(parser, "--out", "the page", named_path, Path("report.html"))
     parser.add_argument("--title", default="Safe exploration: runs side by side", help="heading of the page")
     add(parser, "--figures", "also draw the paper's figures, as PDF and PNG", named_path, metavar="DIR")
-    parser.set_defaults(run=report_command)
 
 
 def report_command(args: argparse.Namespace) -> int:

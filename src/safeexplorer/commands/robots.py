@@ -4,7 +4,7 @@ import argparse
 
 from rich.table import Table
 
-from safeexplorer.commands.options import SEED, add, add_json, between, emit, named_path, say
+from safeexplorer.commands.options import SEED, add, between, emit, named_path, say
 from safeexplorer.robots import ROBOTS, make
 from safeexplorer.robots.films import MOTION, POLICIES, STILLS, film_robot, motion
 
@@ -18,11 +18,6 @@ DESCRIPTION = {  # line of the table of robots -> how it is written
     "time limit": lambda row: f"{row['time_limit']} steps",
     "flavours": lambda row: ", ".join(row["flavours"]),
 }
-
-
-def add_robots(parser: argparse.ArgumentParser) -> None:
-    add_json(parser)
-    parser.set_defaults(run=robots_command)
 
 
 def robots_command(args: argparse.Namespace) -> int:
@@ -50,7 +45,6 @@ def add_show(parser: argparse.ArgumentParser) -> None:
     add(parser, "--seconds", motion, between(float, 0, 3600))
     add(parser, "--seed", "of the start and of random actions", SEED, 0)
     parser.add_argument("--size", help="WIDTHxHEIGHT in pixels (default: 640x480, a still 960x720)")
-    parser.set_defaults(run=show_command)
 
 
 def show_command(args: argparse.Namespace) -> int:

@@ -8,7 +8,7 @@ from typing import Any
 
 from rich.table import Column, Table
 
-from safeexplorer.commands.options import add_json, add_settings, chosen, emit, named_path, option, tell
+from safeexplorer.commands.options import add_settings, chosen, emit, named_path, option, tell
 from safeexplorer.files.fields import difference
 from safeexplorer.files.interruption import Stopped
 from safeexplorer.learning.methods import CONSTRAINED, METHODS, Method
@@ -34,14 +34,12 @@ def add_train(parser: argparse.ArgumentParser) -> None:
     text = "wipe records in the folder whose checkpoints are gone"
     parser.add_argument("--start-over", action="store_true", help=text)
     add_stretch(parser)
-    parser.set_defaults(run=train_command)
 
 
 def add_resume(parser: argparse.ArgumentParser) -> None:
     """`resume DIR`."""
     parser.add_argument("folder", type=named_path, metavar="DIR", help="the run folder")
     add_stretch(parser)
-    parser.set_defaults(run=resume_command)
 
 
 def add_stretch(parser: argparse.ArgumentParser) -> None:
@@ -49,12 +47,6 @@ def add_stretch(parser: argparse.ArgumentParser) -> None:
     text, versions = "also feed a dashboard (an extra to install)", "under other versions or XLA flags"
     parser.add_argument("--track", nargs="+", default=[], choices=list(TRACKERS), help=text)
     parser.add_argument("--exact", action="store_true", help=f"refuse to go on {versions}")
-
-
-def add_methods(parser: argparse.ArgumentParser) -> None:
-    """`methods`."""
-    add_json(parser)
-    parser.set_defaults(run=methods_command)
 
 
 def default_of(f: Field) -> Any:

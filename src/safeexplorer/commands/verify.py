@@ -6,7 +6,7 @@ from rich.box import SIMPLE_HEAD
 from rich.table import Table
 from rich.text import Text
 
-from safeexplorer.commands.options import add_json, emit
+from safeexplorer.commands.options import emit
 from safeexplorer.theory import all_checks
 from safeexplorer.theory.check import Check
 
@@ -31,9 +31,3 @@ def verify_command(args: argparse.Namespace) -> int:
     verdict = f"{len(checks) - len(failed)} of {len(checks)} checks hold"
     emit(args, [check.as_dict() for check in checks], table_of(checks), verdict)
     return 1 if failed else 0
-
-
-def add_verify(parser: argparse.ArgumentParser) -> None:
-    """`verify`."""
-    add_json(parser)
-    parser.set_defaults(run=verify_command)
