@@ -7,11 +7,12 @@ import jax.numpy as jnp
 import numpy as np
 
 from safeexplorer.accelerated.environments import Robots, check_traceable
-from safeexplorer.accelerated.learner import Carried, DeviceLearner, acting_params, as_row
+from safeexplorer.accelerated.learner import Carried, DeviceLearner, acting_params
 from safeexplorer.accelerated.rollout import Crew, collect, draw_noise, limit_of, takes_over
 from safeexplorer.acting.interventions import Situation
 from safeexplorer.acting.trajectory import Rollout, blank_rollout
 from safeexplorer.learning.hyperparameters import Hyperparameters
+from safeexplorer.learning.learners import as_row
 
 COUNTED = ("task_reward", "terminated", "truncated", "recovering", "reached", "distance")
 

@@ -1,7 +1,6 @@
 """The weighted learner with everything that it carries from update to update on the device."""
 
 import functools
-import math
 from collections.abc import Callable
 from typing import Any, NamedTuple
 
@@ -11,8 +10,8 @@ import numpy as np
 
 from safeexplorer.acting.networks import Params, normalised_observation
 from safeexplorer.acting.trajectory import Rollout
-from safeexplorer.learning import diagnostics
 from safeexplorer.learning.hyperparameters import Hyperparameters
+from safeexplorer.learning.learners import as_row
 from safeexplorer.learning.methods import Method
 from safeexplorer.learning.moments import Moments
 from safeexplorer.learning.networks import read_by
@@ -140,9 +139,3 @@ class DeviceLearner:
             owner=jnp.full_like(self.carried.waiting.owner, NOBODY)
         )
         self.carried = jax.tree.map(jnp.asarray, state)._replace(waiting=waiting)
-
-
-def as_row(metrics: dict[str, Any]) -> dict[str, float | None]:
-    """Numbers of an update, on the host."""
-    row = {name: float(x) for name, x in jax.device_get(metrics).items()}
-    return {name: None if name in diagnostics.COLUMNS and math.isnan(x) else x for name, x in row.items()}

@@ -54,8 +54,7 @@ class WeightedLearner:
     def update(self, rollout: Rollout, order: np.ndarray, learning_rate: float) -> dict[str, float | None]:
         self.state, metrics = self.learn(self.state, rollout, order, np.float32(learning_rate))
         self.params = jax.device_get(self.state.params)
-        row = {name: float(x) for name, x in jax.device_get(metrics).items()}
-        return {name: None if name in diagnostics.COLUMNS and math.isnan(x) else x for name, x in row.items()}
+        return as_row(metrics)
 
     def get_state(self) -> Any:
         return jax.device_get(self.state)
@@ -66,3 +65,9 @@ class WeightedLearner:
 
     def cut(self) -> None:
         """Nothing here spans two rollouts."""
+
+
+def as_row(metrics: dict[str, Any]) -> dict[str, float | None]:
+    """Numbers of an update, on the host."""
+    row = {name: float(x) for name, x in jax.device_get(metrics).items()}
+    return {name: None if name in diagnostics.COLUMNS and math.isnan(x) else x for name, x in row.items()}
