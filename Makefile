@@ -3,11 +3,12 @@ VENV := .venv
 ORACLES := .venv-oracles
 PLUGIN := .venv-plugin
 MJLAB := .venv-mjlab
+JAX := .venv-jax
 RAY := .venv-ray
 FOREIGN := .venv-foreign
 DOCS := .venv-docs
 
-.PHONY: test test-ray docs quickstart test-plugin test-mjlab mutants oracles foreign format clean
+.PHONY: test test-ray docs quickstart test-plugin test-mjlab test-jax mutants oracles foreign format clean
 
 test: $(VENV)/installed
 	$(VENV)/bin/ruff check .
@@ -34,6 +35,11 @@ test-plugin: $(PLUGIN)/installed
 test-mjlab: $(MJLAB)/installed
 	cd plugins/rsl_rl && CUDA_VISIBLE_DEVICES= ../../$(MJLAB)/bin/pytest -q tests_mjlab
 
+# Brax's and MuJoCo Playground's own environments through the class: two minutes of processor time, and an environment
+# of 1.3 GB.
+test-jax: $(JAX)/installed
+	$(JAX)/bin/python oracles/jax/others.py
+
 # Sixty mutations of the code that trains: how many does `safeexplorer verify` catch?
 mutants: $(VENV)/installed
 	$(VENV)/bin/python tests/support/mutants.py
@@ -42,6 +48,7 @@ mutants: $(VENV)/installed
 oracles: $(ORACLES)/installed
 	set -e; for oracle in oracles/*.py; do echo "$$oracle"; $(ORACLES)/bin/python $$oracle; done
 	$(MAKE) test-mjlab
+	$(MAKE) test-jax
 
 # PPO and safeexplorer_auto on environments that nobody here wrote; an hour on two cores, goes on where it stopped.
 foreign: $(FOREIGN)/installed
@@ -52,7 +59,7 @@ format: $(VENV)/installed
 	$(VENV)/bin/ruff format .
 
 clean:
-	rm -rf $(VENV) $(ORACLES) $(PLUGIN) $(MJLAB) $(RAY) $(FOREIGN) $(DOCS) build dist .pytest_cache .ruff_cache
+	rm -rf $(VENV) $(ORACLES) $(PLUGIN) $(MJLAB) $(JAX) $(RAY) $(FOREIGN) $(DOCS) build dist .pytest_cache .ruff_cache
 
 # The tested set, version by version.
 $(VENV)/installed: pyproject.toml requirements.lock
@@ -98,4 +105,12 @@ $(MJLAB)/installed: plugins/rsl_rl/pyproject.toml
 	test -x $(MJLAB)/bin/python || $(PYTHON) -m venv $(MJLAB)
 	$(MJLAB)/bin/pip install --quiet torch==2.13.0
 	$(MJLAB)/bin/pip install --quiet -c plugins/rsl_rl/constraints.txt mjlab==1.6.0 -e plugins/rsl_rl[test]
+	touch $@
+
+# Playground without warp-lang, its other engine, but with what its imports ask for.
+$(JAX)/installed: pyproject.toml
+	test -x $(JAX)/bin/python || $(PYTHON) -m venv $(JAX)
+	$(JAX)/bin/pip install --quiet brax==0.14.2 mujoco-mjx==3.17.0 -e .
+	$(JAX)/bin/pip install --quiet --no-deps playground==0.2.0
+	$(JAX)/bin/pip install --quiet ml-collections lxml mediapy tqdm
 	touch $@
