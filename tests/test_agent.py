@@ -14,6 +14,7 @@ from toys import Choice, Drift, far, pull_back
 import safeexplorer
 from safeexplorer import JumpStart, SafeExplorer, SafeRegion, StateShield, linear
 from safeexplorer.files.checkpoint import checkpoints
+from safeexplorer.runs.policies import paid_params
 from safeexplorer.runs.settings import Settings
 from safeexplorer.runs.training import train
 
@@ -201,3 +202,17 @@ def test_the_spread_of_the_policy_stays_above_its_floor():
         for floor in (-20.0, -0.02)
     )
     assert free.min() < -0.05 and held.min() == pytest.approx(-0.02)
+
+
+def test_an_audit_reads_observations_rewards_and_radius_as_a_handed_over_agent_does():
+    made = agent(method="safeexplorer_auto", region=SafeRegion(distance=far, radius="auto"), gamma=0.9)
+    made.learn(256)
+    made.learner.handover.alone, made.learner.handover.radius = False, 0.3
+    found = made.audit(128)
+    # The policy's own actions lie one standard deviation from its mean if it is read through its normaliser.
+    assert 0.7 < found.fit.policy < 1.3
+    assert found.region.largest_policy <= 0.3 < found.region.smallest_recovery
+    scale = made.learner.scale.scale
+    paid = paid_params(made.learner)["critic"][-1]
+    np.testing.assert_allclose(paid["weight"], scale * made.learner.params["critic"][-1]["weight"], rtol=1e-6)
+    assert scale != 1.0

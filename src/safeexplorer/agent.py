@@ -18,7 +18,7 @@ from gymnasium import Space
 from safeexplorer.accelerated.environments import is_jax_environment
 from safeexplorer.acting.collector import Collector
 from safeexplorer.acting.evaluation import Evaluation, evaluate
-from safeexplorer.acting.handover import handed_over
+from safeexplorer.acting.handover import handed_over, radius_of
 from safeexplorer.acting.interventions import (
     LAST,
     Intervention,
@@ -50,7 +50,7 @@ from safeexplorer.realtime import RobotLoop
 from safeexplorer.realtime.world import loop_world
 from safeexplorer.runs.display import TrainingDisplay
 from safeexplorer.runs.jax_world import jax_settings, jax_world
-from safeexplorer.runs.policies import make_learner, run_spaces
+from safeexplorer.runs.policies import make_learner, paid_params, run_spaces
 from safeexplorer.runs.settings import Settings, from_dict, stored_settings
 from safeexplorer.runs.summary import read_summary
 from safeexplorer.runs.trackers import TRACKERS
@@ -262,10 +262,20 @@ class SafeExplorer:
         if steps < count or steps % count:
             raise ValueError(f"steps is {steps}; allowed: a positive multiple of the {count} environments")
         sampled = settings.method_row().sampled_recovery
-        collector = Collector(world.env, world.recovery, world.intervention, steps // count, sampled=sampled)
+        collector = Collector(
+            world.env, world.recovery, self._gate(progress), steps // count, sampled=sampled
+        )
         collector.reset(seed)
         rng, how = np.random.default_rng(seed), {"hyper": settings.resolved().hyperparameters()}
-        return audit_collector(collector, self.learner.params, progress, rng, policy="the agent's", **how)
+        return audit_collector(
+            collector, paid_params(self.learner), progress, rng, policy="the agent's", **how
+        )
+
+    def _gate(self, progress: float) -> Intervention:
+        """Who acts: the caller's intervention, or the region that a hand-over has come to."""
+        own, handover = self.world.intervention, self.learner.handover
+        radius = None if handover is None else radius_of(handed_over(own, handover), progress)
+        return own if radius is None else SafeRegion(radius, own.distance)
 
     # -- saving and exporting --------------------------------------------------------------------------------
 

@@ -8,7 +8,7 @@ import numpy as np
 
 from safeexplorer.acting.collector import Collector
 from safeexplorer.acting.interventions import SafeRegion
-from safeexplorer.acting.networks import Params
+from safeexplorer.acting.networks import Params, normalised_observation
 from safeexplorer.acting.trajectory import Rollout
 from safeexplorer.audit.determinism import (
     Determinism,
@@ -58,13 +58,14 @@ def audit(
     fit = gradients = importance = None
     if params is not None:
         check_policy(params, rollout)
-        fit, gradients = measure_fit(params, rollout, log_prob), compare_gradients(params, rollout, hyper)
+        params, read = as_read(params, rollout)
+        fit, gradients = measure_fit(params, read, log_prob), compare_gradients(params, read, hyper)
         if gradients.masked_norm == 0:
             missing["angles"] = f"the masked gradient of {gradients.policy_steps} policy steps is zero"
     if "importance" not in missing:
         own, ratio = log_prob, np.nan
         if params is not None:
-            own, ratio = log_policy(params, rollout), variance_ratio(params, rollout, hyper)
+            own, ratio = log_policy(params, read), variance_ratio(params, read, hyper)
         importance = measure_importance(rollout, own, ratio)
     findings = Audit(
         policy="none" if params is None else policy,
@@ -85,13 +86,21 @@ def audit(
 
 def check_policy(params: Params, rollout: Rollout) -> None:
     """Could this policy have acted in the rollout?"""
-    if "normaliser" in params:
-        raise ValueError("params hold a normaliser; expected a policy that reads observations as they are")
     expected, got = (rollout.observation.shape[-1], rollout.action.shape[-1]), policy_sizes(params)
     if got != expected:
         raise ValueError(
             f"the policy maps {got[0]} observations to {got[1]} actions; the rollout has {expected}"
         )
+
+
+def as_read(params: Params, rollout: Rollout) -> tuple[Params, Rollout]:
+    """Networks, and the rollout as they read it: a policy that normalises observations carries its normaliser."""
+    if "normaliser" not in params:
+        return params, rollout
+    rows = (rollout.observation, rollout.next_observation)
+    observation, following = (normalised_observation(params["normaliser"], row) for row in rows)
+    networks = {name: part for name, part in params.items() if name != "normaliser"}
+    return networks, rollout._replace(observation=observation, next_observation=following)
 
 
 def unmeasured(rollout: Rollout, params: Params | None, log_prob: np.ndarray | None) -> dict[str, str]:

@@ -55,6 +55,7 @@ class Policy(NamedTuple):
     source: str
     settings: Settings | None = None
     progress: float = 0.0
+    radius: float | None = None  # where the run's evidence, and no schedule, says it
 
 
 def audit_file(path: Path, policy_path: Path | None = None) -> Audit:
@@ -73,6 +74,8 @@ def audit_robot(name: str, trial: Trial, policy_path: Path | None = None, seed: 
     """A fresh rollout of a built-in robot under the mixed policy."""
     robot = robots.get_robot(name)
     policy = Policy(None, FRESH) if policy_path is None else read_policy(policy_path)
+    if trial.radius is None and trial.progress is None:
+        trial = replace(trial, radius=policy.radius)
     settings = trial_settings(name, trial, policy)
     params, sizes = policy.params, (robot.observation_size, robot.action_size)
     if params is None:
@@ -139,4 +142,5 @@ def read_policy(path: Path) -> Policy:
             f"policy {path} is a run of {run.settings.method}, whose policy reads normalised observations; "
             "its gradients are not compared"
         )
-    return Policy(run.params, f"{path} at {run.progress:.1%} of its training", run.settings, run.progress)
+    source, measured = f"{path} at {run.progress:.1%} of its training", run.settings.schedule == "auto"
+    return Policy(run.params, source, run.settings, run.progress, run.radius if measured else None)

@@ -107,6 +107,11 @@ class RewardScale:
         """The rollout with rewards in the present unit."""
         return rollout._replace(task_reward=rollout.task_reward / self.scale)
 
+    def undone(self, params: Params) -> Params:
+        """The parameters with a critic that counts in rewards as the task pays them."""
+        last = {name: x * np.float32(self.scale) for name, x in params["critic"][-1].items()}
+        return params | {"critic": [*params["critic"][:-1], last]}
+
     def cut(self) -> None:
         """New episodes begin everywhere."""
         self.running = np.zeros_like(self.running)

@@ -117,7 +117,13 @@ def open_policy(folder: Path) -> TrainedPolicy:
         sizes = Sizes(robot.observation_size, robot.action_size)
     learner = make_learner(settings, np.random.default_rng(0), sizes)
     learner.set_state(unflatten_like(learner.get_state(), under("learner/", arrays)))
-    return TrainedPolicy(folder, settings, learner.params, state["update"], learner.handover)
+    return TrainedPolicy(folder, settings, paid_params(learner), state["update"], learner.handover)
+
+
+def paid_params(learner: Learner) -> Params:
+    """What a learner has learned, its critic in rewards as the task pays them."""
+    scale = getattr(learner, "scale", None)
+    return learner.params if scale is None else scale.undone(learner.params)
 
 
 def run_spaces(folder: Path) -> tuple[Space, Space]:
