@@ -83,14 +83,19 @@ class Ledger:
             )
 
     def _episodes(self, rollout: Rollout, ended: np.ndarray, update: int) -> list[Episode]:
-        finished = []
-        for robot in range(ended.shape[1]):
+        finished, all_fell = [], rollout.fell
+        busy = ended.any(0)
+        idle = np.flatnonzero(~busy)
+        self.running_return[idle] += rollout.task_reward.T[idle].sum(1)
+        self.running_length[idle] += len(ended)
+        self.running_recovery[idle] += rollout.recovering.T[idle].sum(1)
+        for robot in np.flatnonzero(busy).tolist():
             begin = 0
             for t in np.flatnonzero(ended[:, robot]):
                 self._run_on(rollout, robot, slice(begin, t + 1))
                 length = int(self.running_length[robot])
                 share = float(self.running_recovery[robot] / length)
-                fell = bool(rollout.fell[t, robot])
+                fell = bool(all_fell[t, robot])
                 total = float(self.running_return[robot])
                 finished.append(Episode(update, int(t), robot, total, length, fell, share))
                 self.running_return[robot] = self.running_length[robot] = self.running_recovery[robot] = 0

@@ -94,10 +94,13 @@ class Exits:
         ended, falls = self.near(radius)
         return wilson_interval(ended - falls, ended)
 
-    def period(self) -> tuple[int, int, int]:
-        """Of the present period: ends of exits and falls without one, the falls among them, and steps."""
-        _, ended, falls, _, _, steps = self.periods[-1]
-        return int(ended), int(falls), int(steps)
+    def radii(self) -> np.ndarray:
+        """Of the periods that are remembered."""
+        return self.periods[-self.count :, 0]
+
+    def period(self) -> tuple[int, int]:
+        """Of the present period: falls, and steps."""
+        return int(self.periods[-1, 2]), int(self.periods[-1, 5])
 
     def rate(self) -> float:
         """Exits per step of the policy, lately: the mean invariance slack."""

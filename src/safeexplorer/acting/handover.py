@@ -13,7 +13,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from safeexplorer.acting.evidence import NEAR, Exits, FirstExits, wilson_interval
+from safeexplorer.acting.evidence import Exits, FirstExits, wilson_interval
 from safeexplorer.acting.interventions import Intervention, SafeRegion, Situation
 from safeexplorer.acting.trajectory import Rollout
 
@@ -33,14 +33,13 @@ NEEDED = 1e-3  # exits per step of the policy; with fewer a larger one is of no 
 SLOWEST, FASTEST = 0.02, 0.1  # growth per period; between them as the share of the policy's steps that exit
 SHRINKING = 0.05, 0.5  # per period, least and most; between them as the share of the exits that fell
 DOUBLINGS = 2  # of what must be proven, at most
-ENOUGH = 268  # exits from the first region after which their falls are taken as usual ...
-USUAL = 0.03  # ... up to this share
+SMALLEST = 0.5  # of the first one
 # The spread, in log sigma:
-CALM = 1e-2  # exits per step of the policy; with more it does not open
+CALM = 1e-2  # exits per step of the policy; with more it does not open, and more of them must end well
 FIRST = -1.0  # at the hand-over, below the start
 OPENING = 0.2  # per calm period without a fall, and less after every fall, up to the start
 CLOSING, MOST, LOWEST = 0.2, 3, -2.0  # by a fall, by how many of a period at most, and how far in all
-FADING = 4_000_000  # steps in which the limits fade
+FADING = 0.5  # of training; after it the limits fade
 
 
 @dataclass(frozen=True)
@@ -67,7 +66,7 @@ class Handover:
         self.action_scale = np.minimum(action_scale, np.median(action_scale))
         self.alone = plan.begin_as_recovery or plan.by_evidence  # the recovery acts alone
         self.update = self.begun = 0  # updates so far, and those in which the recovery was alone
-        self.steps = self.explored = 0  # of the present period, and of all since the hand-over
+        self.steps = 0  # of the present period
         # The recovery alone. Of its copy: squared errors in this period, and over how many steps; the best error of all
         # periods before, then those of the last ones. The last distances, the newest last.
         self.squares, self.measured = 0.0, 0
@@ -77,7 +76,6 @@ class Handover:
         # Share of the policy's noise on its actions; is it settled; falls of this period, and of one without noise.
         self.shake, self.steady, self.period_falls, self.usual_falls = 0.0, False, 0, 0
         self.radius = self.first_radius = 0.0
-        self.first_ended = self.first_falls = 0  # exits from the first region, and the falls among them
         self.falls = 0  # in all since the hand-over, but for those that the recovery alone would have had
         # Log sigma below its start, but for the fading.
         self.opened = FIRST if plan.begin_as_recovery else 0.0
@@ -94,7 +92,6 @@ class Handover:
         self.steps += rollout.terminated.size
         if self.alone:
             return self._watch_recovery(rollout, squared_errors)
-        self.explored += rollout.terminated.size
         self.exits.add(rollout, self.radius)
         self.first_exits.add(rollout)
         if self.steps >= PERIOD:
@@ -161,11 +158,9 @@ class Handover:
 
     def _adapt(self, log_std: np.ndarray | None) -> None:
         """After a period: what falls take back from the spread, and where the region goes."""
-        ended, falls, steps = self.exits.period()
+        falls, steps = self.exits.period()
         # As the recovery alone would.
         falls -= int(2.0 * steps * wilson_interval(self.own_falls, self.own_steps)[0])
-        if self.radius <= NEAR * self.first_radius:
-            self.first_ended, self.first_falls = self.first_ended + ended, self.first_falls + max(falls, 0)
         rate, (lowest, highest) = self.exits.rate(), self.exits.safe_share(self.radius)
         if falls > 0:
             self._take_back(falls, log_std)
@@ -173,11 +168,21 @@ class Handover:
             self.opened = min(self.opened + OPENING / (1.0 + self.falls) ** 2, 0.0)
         if not self.plan.by_evidence:
             return
-        if highest < 1.0 - self._bearable():
-            self.radius /= 1.0 + np.clip(1.0 - highest, *SHRINKING)
+        if highest < 1.0 - self._doubt():
+            self.radius = self._smaller(self.radius / (1.0 + np.clip(1.0 - highest, *SHRINKING)))
         elif lowest >= self.asked and rate >= NEEDED:
             growth = 1.0 + min(max(rate, SLOWEST), FASTEST)
             self.radius = min(self.radius * growth, self.plan.largest_radius)
+
+    def _smaller(self, radius: float) -> float:
+        """At most this radius: the largest of the past that is proven, if there is one."""
+        past = self.exits.radii()
+        proven = [r for r in past[past <= radius] if self.exits.safe_share(r)[0] >= 1.0 - self._doubt()]
+        return (
+            max(*proven, SMALLEST * self.first_radius)
+            if proven
+            else max(radius, SMALLEST * self.first_radius)
+        )
 
     def _take_back(self, falls: int, log_std: np.ndarray | None) -> None:
         """The ceiling below the spread with which the policy fell."""
@@ -206,17 +211,14 @@ class Handover:
 
     @property
     def asked(self) -> float:
-        """The share of exits that must be proven to end well. What is usual from the first region is no obstacle; where
-        falls are more frequent than there, each of the first two halves the doubt."""
-        ended, falls = self.exits.near(self.radius)
-        if wilson_interval(falls, ended)[0] <= wilson_interval(self.first_falls, self.first_ended)[1]:
-            return 1.0 - self._bearable()
-        return 1.0 - (1.0 - self.plan.safe_share) * 0.5 ** min(falls, DOUBLINGS)
+        """The share of exits that must be proven to end well; each of the first two falls halves the doubt."""
+        _, falls = self.exits.near(self.radius)
+        return 1.0 - self._doubt() * 0.5 ** min(falls, DOUBLINGS)
 
-    def _bearable(self) -> float:
-        """The share of falls from which on a region is too large: four times what is usual at first, at most 3%."""
-        usual = self.first_falls / self.first_ended if self.first_ended >= ENOUGH else 0.0
-        return max(1.0 - self.plan.safe_share, min(4.0 * usual, USUAL))
+    def _doubt(self) -> float:
+        """The share of exits that may fall: less where many steps exit, so that falls per step are no more than where one
+        in a hundred does."""
+        return (1.0 - self.plan.safe_share) * CALM / max(self.exits.rate(), CALM)
 
     @property
     def initial_log_std(self) -> np.ndarray:
@@ -224,7 +226,8 @@ class Handover:
         return np.log(self.plan.initial_spread * self.action_scale)
 
     def _faded(self) -> float:
-        return self.plan.spread_fade * min(self.explored / FADING, 1.0)
+        late = self.update / self.plan.updates - FADING
+        return self.plan.spread_fade * min(max(late / (1.0 - FADING), 0.0), 1.0)
 
     def spread(self) -> tuple[np.ndarray, np.ndarray] | None:
         """The lowest and the highest log sigma, [m] each; None: not held.
@@ -254,9 +257,8 @@ class Handover:
         known = (None, lowest, highest, self.exits.rate(), beta, gap)
         return dict(zip(self.columns, known, strict=True))
 
-    WHOLE = ("alone", "update", "begun", "steps", "explored", "measured", "known")
-    WHOLE += ("own_falls", "own_steps", "own_episodes", "steady", "period_falls", "usual_falls")
-    WHOLE += ("first_ended", "first_falls", "falls")
+    WHOLE = ("alone", "update", "begun", "steps", "measured", "known")
+    WHOLE += ("own_falls", "own_steps", "own_episodes", "steady", "period_falls", "usual_falls", "falls")
     NUMBERS = ("radius", "first_radius", "opened", "squares", "shake")
 
     def get_state(self) -> dict[str, dict[str, np.ndarray]]:
