@@ -40,8 +40,12 @@ def flatten(tree: Any, prefix: str = "") -> dict[str, np.ndarray]:
         return {prefix: np.asarray(tree)}
     flat: dict[str, np.ndarray] = {}
     for key, branch in items:
-        flat |= flatten(branch, f"{prefix}{SEPARATOR}{key}" if prefix else str(key))
+        flat |= flatten(branch, join(prefix, key))
     return flat
+
+
+def join(prefix: str, key: Any) -> str:
+    return f"{prefix}{SEPARATOR}{key}" if prefix else str(key)
 
 
 def under(prefix: str, flat: dict[str, np.ndarray]) -> dict[str, np.ndarray]:
@@ -52,15 +56,9 @@ def under(prefix: str, flat: dict[str, np.ndarray]) -> dict[str, np.ndarray]:
 def unflatten_like(template: Any, flat: dict[str, np.ndarray], prefix: str = "") -> Any:
     """Put the arrays of `flat` back into the shape of `template`; shapes and types must agree."""
     if isinstance(template, dict):
-        return {
-            k: unflatten_like(v, flat, f"{prefix}{SEPARATOR}{k}" if prefix else k)
-            for k, v in template.items()
-        }
+        return {k: unflatten_like(v, flat, join(prefix, k)) for k, v in template.items()}
     if isinstance(template, list | tuple):
-        parts = [
-            unflatten_like(v, flat, f"{prefix}{SEPARATOR}{i}" if prefix else str(i))
-            for i, v in enumerate(template)
-        ]
+        parts = [unflatten_like(v, flat, join(prefix, i)) for i, v in enumerate(template)]
         return type(template)(*parts) if hasattr(template, "_fields") else type(template)(parts)
     if prefix not in flat:
         raise DamagedCheckpoint(f"{prefix} is missing")

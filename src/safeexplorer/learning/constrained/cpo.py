@@ -22,12 +22,11 @@ from safeexplorer.learning.constrained.estimates import (
     adam,
     critic_loss,
     estimate,
-    explained_variance,
-    finite,
+    judged,
     one_pass,
 )
 from safeexplorer.learning.hyperparameters import ConstrainedHyperparameters
-from safeexplorer.learning.networks import gaussian_entropy, gaussian_kl, gaussian_log_prob, mlp
+from safeexplorer.learning.networks import gaussian_kl, gaussian_log_prob, mlp
 
 CONJUGATE_GRADIENT_STEPS = 15
 DAMPING = 0.1
@@ -205,14 +204,7 @@ def make_improve(hyper: ConstrainedHyperparameters) -> Callable:
         (critics, optimizer), losses = jax.lax.scan(go_through, (critics, state.optimizer), order)
         value_loss, cost_value_loss = (x[-1].mean() for x in losses)
         new = state._replace(params=state.params | policy | critics, optimizer=optimizer)
-        metrics |= {
-            "value_loss": value_loss,
-            "cost_value_loss": cost_value_loss,
-            "passes": hyper.epochs,
-            "entropy": gaussian_entropy(policy["log_std"]),
-            "explained_variance": explained_variance(state.params, steps),
-            "finite": finite(new),
-        }
-        return new, metrics
+        metrics |= {"value_loss": value_loss, "cost_value_loss": cost_value_loss, "passes": hyper.epochs}
+        return new, metrics | judged(state.params, new, steps)
 
     return jax.jit(improve)

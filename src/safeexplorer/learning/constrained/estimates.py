@@ -11,7 +11,7 @@ from safeexplorer.acting.networks import Layers, Params, normalised_observation
 from safeexplorer.acting.trajectory import Rollout, by_step
 from safeexplorer.learning.hyperparameters import ConstrainedHyperparameters
 from safeexplorer.learning.labelling import Appraisal, advantages
-from safeexplorer.learning.networks import gaussian_log_prob, mlp
+from safeexplorer.learning.networks import gaussian_entropy, gaussian_log_prob, mlp
 
 CRITIC_DECAY = 1e-3  # weight of |phi|^2 in each critic's loss
 POLICY = ("actor", "log_std")
@@ -107,13 +107,12 @@ def one_pass(
     return jax.lax.scan(minibatch_step, carry, shuffled)
 
 
-def finite(tree: Any) -> Any:
-    """Is every number of the tree finite?"""
-    return jnp.array([jnp.isfinite(x).all() for x in jax.tree.leaves(tree)]).all()
-
-
-def explained_variance(params: Params, steps: Steps) -> Any:
-    """1 - Var(R - V) / Var(R) of the reward critic before the update."""
+def judged(before: Params, after: ConstrainedState, steps: Steps) -> dict[str, Any]:
+    """1 - Var(R - V) / Var(R) of the reward critic before the update; entropy of the policy and finiteness after it."""
     spread = steps.target.var()
-    left = (steps.target - mlp(params["critic"], steps.observation)[..., 0]).var()
-    return jnp.where(spread > 0, 1.0 - left / spread, 0.0)
+    left = (steps.target - mlp(before["critic"], steps.observation)[..., 0]).var()
+    return {
+        "entropy": gaussian_entropy(after.params["log_std"]),
+        "explained_variance": jnp.where(spread > 0, 1.0 - left / spread, 0.0),
+        "finite": jnp.array([jnp.isfinite(x).all() for x in jax.tree.leaves(after)]).all(),
+    }

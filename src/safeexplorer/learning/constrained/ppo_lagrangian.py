@@ -16,12 +16,11 @@ from safeexplorer.learning.constrained.estimates import (
     adam,
     critic_loss,
     estimate,
-    explained_variance,
-    finite,
+    judged,
     one_pass,
 )
 from safeexplorer.learning.hyperparameters import ConstrainedHyperparameters
-from safeexplorer.learning.networks import gaussian_entropy, gaussian_kl, gaussian_log_prob, mlp
+from safeexplorer.learning.networks import gaussian_kl, gaussian_log_prob, mlp
 
 TRAINED = (*POLICY, *CRITICS)
 
@@ -81,15 +80,8 @@ def make_improve(hyper: ConstrainedHyperparameters) -> Callable:
         begin = (0, trained, state.optimizer, 0.0, dict.fromkeys(LOSSES, 0.0))
         passes, trained, optimizer, kl, losses = jax.lax.while_loop(goes_on, go_through, begin)
         new = ConstrainedState(state.params | trained, optimizer, multiplier, multiplier_optimizer)
-        metrics = losses | {
-            "approx_kl": kl,
-            "passes": passes,
-            "multiplier": multiplier,
-            "entropy": gaussian_entropy(trained["log_std"]),
-            "explained_variance": explained_variance(state.params, steps),
-            "finite": finite(new),
-        }
-        return new, metrics
+        metrics = losses | {"approx_kl": kl, "passes": passes, "multiplier": multiplier}
+        return new, metrics | judged(state.params, new, steps)
 
     return jax.jit(improve)
 
