@@ -47,7 +47,7 @@ class Overview:
         self.say_changes(jobs)
         if not self.live and now - self.printed > PRINT_SECONDS:
             self.printed = now
-            self.console.print(self.counts(jobs))
+            self.console.print(f"{self.counts(jobs)}; {self.share(jobs):.0%} of all updates are made")
 
     def say_changes(self, jobs: list[Job]) -> None:
         """A line for each run that finished, failed or is tried again."""
@@ -82,6 +82,13 @@ class Overview:
                 "" if row.get("recovery_rate") is None else f"{row['recovery_rate']:.0%}",
             )
         return Group(table, Text(self.counts(jobs), style="bold"))
+
+    @staticmethod
+    def share(jobs: list[Job]) -> float:
+        """How much of the work is done."""
+        rows = [last_row(job.folder / "metrics.csv") or {} for job in jobs]
+        done = sum(row.get("update") or 0.0 for row in rows)
+        return done / sum(job.spec.settings.updates for job in jobs)
 
     @staticmethod
     def counts(jobs: list[Job]) -> str:

@@ -43,8 +43,11 @@ def compare(jobs: list[Job]) -> None:
         table.add_row(s["method"], f"{s['falls']:,}", reward, f"{s['steps'] / s['seconds']:,.0f}")
         falls[s["method"]] = s["falls"]
     ours, ppo = falls["safeexplorer"], falls["ppo"]
-    often = f"{ppo:,} times, SafeExplorer not once"
-    if ours:
-        often = f"{ppo / ours:,.0f} times as often as SafeExplorer"
     files = "Every number above is in metrics.csv and episodes.csv of the run folders:"
-    tell(table, f"PPO fell {often}.", files, *(f"  {job.folder}" for job in jobs))
+    folders = [f"  {job.folder}" for job in jobs]
+    page = f"Both as one page: safeexplorer report {jobs[0].folder.parent} --out report.html"
+    tell(table, f"PPO fell {ppo:,} times, SafeExplorer {often(ours)}.", files, *folders, page)
+
+
+def often(count: int) -> str:
+    return {0: "not once", 1: "once"}.get(count, f"{count:,} times")
