@@ -164,7 +164,7 @@ def test_the_region_grows_when_enough_exits_ended_well():
 
 @pytest.mark.parametrize("exits, periods, growth", [(1600, 6, 0.1), (300, 4, 0.0395), (60, 5, 0.02)])
 def test_it_grows_as_the_share_of_steps_that_exit_within_limits(exits, periods, growth):
-    """Without a fall n exits prove a share of n / (n + 1.645^2): asked are 99.97, 99.75 and 99% of 8671, 1067 and 268."""
+    """n exits without a fall prove a share of n / (n + 1.645^2): 8671, 1067 and 268 prove 99.97, 99.75 and 99%."""
     assert feed(begun(), busy(exits), periods - 1).radius == pytest.approx(0.11)
     assert feed(begun(), busy(exits), periods).radius == pytest.approx(0.11 * (1 + growth), rel=1e-3)
 

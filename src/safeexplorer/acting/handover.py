@@ -22,9 +22,8 @@ PERIOD = 8192  # steps of all robots, at least, between two decisions
 COPY = 0.1  # held-out actions within this share of the spread it starts with, root mean square
 PATIENCE = 8  # periods in which it must improve ...
 IMPROVEMENT = 0.05  # ... by this share, else it is as good as it gets
-SHAKING = (
-    0.5  # by how much the noise on the recovery grows in a period, up to the spread that the copy starts with
-)
+# By how much the noise on the recovery grows in a period, up to the spread that the copy starts with.
+SHAKING = 0.5
 BROKEN = 0.5  # share of episodes; a recovery that alone falls in more is none
 # The region:
 REST = 0.95  # quantile of the recovery's own distances that the first one holds ...
@@ -216,8 +215,8 @@ class Handover:
         return 1.0 - self._doubt() * 0.5 ** min(falls, DOUBLINGS)
 
     def _doubt(self) -> float:
-        """The share of exits that may fall: less where many steps exit, so that falls per step are no more than where one
-        in a hundred does."""
+        """The share of exits that may fall. Where more than one step in a hundred exits it is less: falls per step are
+        as many as there."""
         return (1.0 - self.plan.safe_share) * CALM / max(self.exits.rate(), CALM)
 
     @property
