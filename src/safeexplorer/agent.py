@@ -60,10 +60,8 @@ from safeexplorer.runs.world import check_fit, make_eval_env, make_world, robot_
 Callback = Callable[["SafeExplorer", dict[str, Any]], bool | None]
 FORMAT = 1  # of saved agents
 EVAL_EPISODES = 10  # of an id
-SMALL_RANGE, LARGE_RANGE = (
-    0.25,
-    10.0,
-)  # of an action, halved: beyond, a standard deviation of 1 is no good beginning
+# Of an action, halved: beyond, a standard deviation of 1 is no good beginning.
+SMALL_RANGE, LARGE_RANGE = 0.25, 10.0
 EVAL_EVERY = 4  # updates, where an eval_env is given and nothing else is said
 
 
