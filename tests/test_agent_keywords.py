@@ -9,9 +9,9 @@ import gymnasium
 import pytest
 from gymnasium.wrappers import NormalizeObservation
 from small_agents import SMALL, agent
-from toys import Drift
+from toys import Drift, far
 
-from safeexplorer import SafeExplorer
+from safeexplorer import SafeExplorer, SafeRegion
 from safeexplorer.files.tables import read_columns
 
 
@@ -81,3 +81,9 @@ def test_actions_in_units_far_from_one_are_warned_about(half, warned, capsys):
 
     agent([Strong, Strong])
     assert (f"half the range of an action is {half:g}" in capsys.readouterr().err) == warned
+
+
+def test_a_region_without_a_radius_trains_the_method_that_needs_none():
+    assert agent(region=SafeRegion(distance=far)).settings.method == "safeexplorer_auto"
+    assert agent().settings.method == "safeexplorer"
+    assert agent(region=SafeRegion(distance=far), method="masked").settings.method == "masked"

@@ -68,8 +68,7 @@ EVAL_EVERY = 4  # updates, where an eval_env is given and nothing else is said
 class SafeExplorer:
     """PPO that stays correct while a recovery policy acts.
 
-        agent = SafeExplorer("MyRobot-v0", recovery=my_controller,
-                             region=SafeRegion(distance=my_distance, radius=linear(0.05, 0.4)), seed=1)
+        agent = SafeExplorer("MyRobot-v0", recovery=my_controller, region=SafeRegion(distance=my_distance), seed=1)
         agent.learn(total_timesteps=1_000_000)
         action, _ = agent.predict(observation, deterministic=True)
 
@@ -81,7 +80,8 @@ class SafeExplorer:
         such as "crashed", or one negated, "not is_success". The others ended at a goal.
     env_kwargs: for `gymnasium.make`, where env is an id, or for the class that env is.
     tensorboard, wandb: True feeds the dashboard from the run's folder, a path from that folder.
-    method: a row of the method table. `settings`: any other field of `Settings`, such as gamma=0.98; learning_rate
+    method: a row of the method table; SafeExplorer if not given, `safeexplorer_auto` where the region's radius is
+        automatic. `settings`: any other field of `Settings`, such as gamma=0.98; learning_rate
         may be a function of progress, from 0 to 1.
     """
 
@@ -91,7 +91,7 @@ class SafeExplorer:
         recovery: Any = None,
         region: SafeRegion | None = None,
         *,
-        method: str = "safeexplorer",
+        method: str | None = None,
         intervention: Intervention | None = None,
         seed: int = 1,
         num_envs: int = 4,
@@ -110,9 +110,12 @@ class SafeExplorer:
                     f"{name} is {who!r}; allowed: an object with takes_over, such as SafeRegion(...)"
                 )
         robot, env = robot_of(env)
+        region_settings = settings_of(intervention or region, env)
+        if method is None:
+            method = "safeexplorer_auto" if region_settings.get("schedule") == "auto" else "safeexplorer"
         given = {"robot": robot, "method": method, "seed": seed, "num_envs": num_envs}
         own = jax_settings(method) if is_jax_environment(env) else {}
-        given |= own | settings_of(intervention or region, env) | settings
+        given |= own | region_settings | settings
         if robot is None:
             given.setdefault("environment", name_of(env))
         if env_kwargs is not None:

@@ -123,7 +123,7 @@ def test_rollouts_shorter_than_an_episode_imitate_what_was_waited_for():
 
 
 def test_a_region_given_by_radius_auto_needs_no_other_number():
-    made = agent(region=SafeRegion(distance=far, radius="auto")).learn(640)
+    made = agent(region=SafeRegion(distance=far)).learn(640)
     assert made.settings.schedule == "auto" and made.settings.max_radius is None
     assert made.learner.handover.plan.by_evidence
 

@@ -45,12 +45,12 @@ class NoIntervention:
 class SafeRegion:
     """M = R(d) = {s : D(s) <= d}, d following the curriculum (Corollary 2). A NaN distance is outside.
 
-    `radius` is a schedule, one number for all of training, or "auto": as the evidence allows (`schedules.auto` takes
-    the largest sensible one). `distance` says where D comes from, in an environment
-    of your own: a function of observations [E, n] -> [E], a key of `info`, or the name of a method.
+    `radius` is a schedule, one number for all of training, or, if nothing is said, "auto": as the evidence allows
+    (`schedules.auto` takes the largest sensible one). `distance` says where D comes from, in an environment of your
+    own: a function of observations [E, n] -> [E], a key of `info`, or the name of a method.
     """
 
-    radius: Schedule
+    radius: Schedule | float | str = "auto"
     distance: Callable[[np.ndarray], np.ndarray] | str = "distance"
 
     def __post_init__(self) -> None:
