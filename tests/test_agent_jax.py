@@ -63,6 +63,15 @@ def test_a_loaded_agent_goes_on_in_the_environment(trained, tmp_path):
     assert not equal(again.learner.params, made.learner.params)
 
 
+def test_an_unfinished_run_goes_on_with_new_episodes(trained, tmp_path, capsys):
+    """The gate waits for nothing from before: those episodes will have no end."""
+    made, _, _ = trained
+    made.learn(16 * 4 * 3, callback=lambda agent, row: row["update"] < 2, folder=tmp_path)
+    assert made.num_timesteps == 16 * 4 * 2
+    made.learn(16 * 4 * 3, folder=tmp_path)
+    assert made.num_timesteps == 16 * 4 * 3 and "goes on with new episodes" in capsys.readouterr().err
+
+
 def test_plain_ppo_needs_neither_region_nor_recovery():
     made = agent(method="ppo", recovery=None, region=None, start_states=5)
     made.learn(16 * 4 * 2)
@@ -73,6 +82,8 @@ def test_a_privileged_critic_is_found_saved_and_loaded(tmp_path):
     made = agent(JaxDrift(privileged=True))
     assert made.settings.critic_observations == 3 and made.predict(np.zeros(2))[0].shape == (1,)
     assert equal(SafeExplorer.load(made.save(tmp_path / "agent")).learner.params, made.learner.params)
+    with pytest.raises(ValueError, match="an audit needs a critic that sees what the policy sees"):
+        made.audit()
 
 
 REFUSED = [

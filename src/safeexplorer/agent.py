@@ -259,6 +259,10 @@ class SafeExplorer:
         world, settings = self.world, self.settings
         if world is None or world.recovery is None or world.sizes.choices:
             raise ValueError("an audit needs an environment with a recovery and a Box of actions")
+        if settings.critic_observations:
+            raise ValueError(
+                "an audit needs a critic that sees what the policy sees; this one has its own observations"
+            )
         count = world.env.num_envs
         if steps < count or steps % count:
             raise ValueError(f"steps is {steps}; allowed: a positive multiple of the {count} environments")

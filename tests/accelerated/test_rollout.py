@@ -132,6 +132,7 @@ REFUSED = [
         "distance cannot be compiled",
     ),
     (JaxDrift(), {"fell": "not crashed"}, "fell is 'crashed'"),
+    (JaxDrift(), {"fell": lambda rows, info: rows[0]}, "fell gave the shape (2,) for 5 robots"),
 ]
 
 

@@ -73,7 +73,9 @@ class JaxEnvironments:
             check_traceable("distance", distance, (rows,), (num_envs,))
         elif distance is not None:
             self._named(distance, "distance", self._spec)
-        if isinstance(fell, str):
+        if callable(fell):
+            check_traceable("fell", fell, (rows, self._spec.info), (num_envs,))
+        elif fell is not None:
             self._named(fell.removeprefix(NOT), "fell", self._spec)
 
     # -- what is asked of the environment --------------------------------------------------------------------

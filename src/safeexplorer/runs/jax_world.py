@@ -71,13 +71,13 @@ def refuse(settings: Settings, recovery: Any) -> None:
         raise ValueError(
             f"method is {settings.method!r}; allowed with a JAX environment: {', '.join(METHODS)}"
         )
-    for name in HOST_ONLY:
-        if getattr(settings.method_row(), name):
-            raise ValueError(f"{name} is True; allowed with a JAX environment: False")
     if settings.schedule == "auto":
         raise ValueError(
             "schedule is 'auto'; allowed with a JAX environment: a radius that is a number or a clock's"
         )
+    for name in HOST_ONLY:
+        if getattr(settings.method_row(), name):
+            raise ValueError(f"{name} is True; allowed with a JAX environment: False")
     for name in ("exits_per_update", "falls_kept"):
         if getattr(settings, name):
             raise ValueError(f"{name} is {getattr(settings, name)}; allowed with a JAX environment: 0")
