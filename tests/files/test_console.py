@@ -8,6 +8,7 @@ import subprocess
 import sys
 
 from rich.table import Table
+from rich.text import Text
 
 from safeexplorer.files.console import PlainConsole, notice, visible
 
@@ -22,10 +23,11 @@ def test_brackets_and_colons_in_tables_titles_and_sentences_are_no_markup():
     console = PlainConsole(file=out, width=80)
     table = Table("[/head]", title="[/title] :smile:", caption="\x1b[2J")
     table.add_row("[red]cell[/red]")
+    table.add_row(Text("\x1b[31mtext", style="bold"))
     console.print(table)
     console.print("[/foo]")
     said = out.getvalue()
-    for text in ("[/head]", "[/title] :smile:", "\\x1b[2J", "[red]cell[/red]", "[/foo]"):
+    for text in ("[/head]", "[/title] :smile:", "\\x1b[2J", "[red]cell[/red]", "\\x1b[31mtext", "[/foo]"):
         assert text in said
     assert "\x1b" not in said
 

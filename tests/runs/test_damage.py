@@ -99,3 +99,20 @@ def test_every_command_that_reads_runs_shows_the_others(runs, tmp_path, capsys):
             f"left out: {runs[1] / 'summary.json'} is damaged" in said and "1 of 3 could not be read" in said
         )
     assert page.stat().st_size > 10_000 and len(list((tmp_path / "results").iterdir())) == 2
+
+
+def test_names_of_others_stop_no_reader_of_runs(tmp_path, capsys, monkeypatch):
+    """Markup, mathematics, terminal escapes and paths in the name of an environment; names without end."""
+    monkeypatch.chdir(tmp_path)
+    names = ("mine", "$x_{$", "<script>[/red]&", "../../escaped", "\u00e9" * 300, "\x1b[31mred", "\ud800")
+    for seed, name in enumerate(names, start=1):
+        folder = write_run(tmp_path / "runs", replace(SMALL, seed=seed))
+        facts = json.loads((folder / "run.json").read_text())
+        facts["settings"] |= {"robot": None, "environment": name}
+        (folder / "run.json").write_text(json.dumps(facts))
+    for words in (["render", "own"], ["report", "runs", "--out", "r.html"], ["collect", "runs"]):
+        assert main([*words, *(["--runs", "runs"] if words[0] == "render" else [])]) == 0
+        output = capsys.readouterr()
+        assert "2 of 7 could not be read" in output.err and "\x1b" not in output.out + output.err
+    assert len(list((tmp_path / "results").iterdir())) == 5
+    assert "<script>[/red]" not in (tmp_path / "r.html").read_text()

@@ -10,12 +10,12 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-from rich.console import Console
 from rich.table import Table
 
 from safeexplorer.campaigns.campaign import Campaign, make_jobs
 from safeexplorer.campaigns.local import Attempt, LocalEngine
 from safeexplorer.campaigns.overview import Overview
+from safeexplorer.files.console import PlainConsole
 from safeexplorer.files.interruption import Stopped
 from safeexplorer.files.threads import use_one_thread
 from safeexplorer.files.trouble import exit_code
@@ -46,7 +46,7 @@ def compare(
     with Overview() as overview:
         Campaign(jobs, OwnEngine(make, workers or os.cpu_count() or 1), overview).run()
     results = load_results([job.folder for job in jobs])
-    Console().print(comparison(results, methods))
+    PlainConsole().print(comparison(results, methods))
     return results
 
 

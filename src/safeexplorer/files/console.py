@@ -3,12 +3,12 @@
 import contextlib
 import os
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from typing import Any, TextIO
 from unicodedata import category
 
 from rich.console import Console
-from rich.text import Text
+from rich.segment import Segment
 
 
 class PatientStream:
@@ -51,8 +51,9 @@ class PlainConsole(Console):
     def __init__(self, **options: Any):
         super().__init__(markup=False, emoji=False, highlight=False, **options)
 
-    def render_str(self, text: str, **options: Any) -> Text:
-        return super().render_str(visible(text), **options)
+    def render(self, renderable: Any, options: Any = None) -> Iterator[Segment]:
+        for segment in super().render(renderable, options):
+            yield segment if segment.control else segment._replace(text=visible(segment.text))
 
 
 def visible(text: str) -> str:

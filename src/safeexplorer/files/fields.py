@@ -7,6 +7,7 @@ from typing import Any
 
 LARGEST = 1e15  # of any number; beyond it whole ones are no longer exact
 WIDEST, DEEPEST = 8192, 16  # layers of networks
+LONGEST = 4096  # characters of a text
 KINDS = {"int": int, "float": float, "str": str, "bool": bool, "tuple[int, ...]": tuple}
 
 
@@ -50,8 +51,11 @@ def is_allowed(f: Field, value: Any) -> bool:
     if kind is tuple:
         wide = isinstance(value, tuple | list) and 0 < len(value) <= DEEPEST
         return wide and all(type(width) is int and 0 < width <= WIDEST for width in value)
-    if kind in (str, bool):
-        return isinstance(value, kind) and (not rule["choices"] or value in rule["choices"])
+    if kind is str:
+        readable = isinstance(value, str) and value.isprintable() and len(value) <= LONGEST
+        return readable and (not rule["choices"] or value in rule["choices"])
+    if kind is bool:
+        return isinstance(value, bool)
     number = isinstance(value, int if kind is int else int | float) and not isinstance(value, bool)
     within = number and rule["above"] < value and rule["at_least"] <= value <= rule["at_most"]
     return within and abs(value) <= LARGEST
@@ -63,7 +67,8 @@ def allowed(f: Field) -> str:
     if kind is tuple:
         return f"1 to {DEEPEST} widths from 1 to {WIDEST}"
     if kind in (str, bool):
-        return ", ".join(rule["choices"]) or {str: "a text", bool: "True or False"}[kind]
+        words = {str: f"a printable text of up to {LONGEST} characters", bool: "True or False"}
+        return ", ".join(rule["choices"]) or words[kind]
     low, above, high = rule["at_least"], rule["above"], rule["at_most"]
     number = "a whole number" if kind is int else "a number"
     if low > -math.inf and high < math.inf:

@@ -45,12 +45,14 @@ class ProgressDisplay:
         raise NotImplementedError
 
     def __enter__(self) -> Self:
-        self.progress.start()
+        if self.console.is_terminal:
+            self.progress.start()
         self.task = self.progress.add_task(self.label, total=self.total, facts=self.waiting)
         return self
 
     def __exit__(self, *_: Any) -> None:
-        self.progress.stop()
+        if self.console.is_terminal:  # else older releases of rich print an empty line
+            self.progress.stop()
 
     def __call__(self, run: Any, row: dict[str, Any]) -> None:
         """Show one row; the last one is always printed."""

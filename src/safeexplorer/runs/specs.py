@@ -19,6 +19,7 @@ IMITATION = ("lambda_compat", "per_segment")
 SPREAD = ("initial_spread", "spread_fade")
 HANDOVER = ("begin_as_recovery", "imitation_share", "safe_share", "hold_spread", *SPREAD)
 NORMALISING = ("normalise_observations", "scale_rewards")
+LONGEST_NAME = 100  # bytes of a subject in the name of a file
 CONSTRAINT = ("cost", "cost_limit", "target_kl", "multiplier_start", "multiplier_rate")
 
 
@@ -117,7 +118,7 @@ class RunSpec:
 
 def file_name(name: str) -> str:
     """A name that any file system takes."""
-    return re.sub(r"[^\w.-]+", "_", name)
+    return re.sub(r"[^\w.-]+", "_", name).encode()[:LONGEST_NAME].decode(errors="ignore")
 
 
 def run_spec(settings: Settings) -> RunSpec:
