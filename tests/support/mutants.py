@@ -44,7 +44,7 @@ MUTANTS = [  # what is wrong, file, text, instead of it
     ("safe region inverted", WHO, "return ~(distance <= radius)", "return distance <= radius"),
     ("safe region strict", WHO, "~(distance <= radius)", "~(distance < radius)"),
     ("jump start inverted", WHO, "situation.step < known(", "situation.step >= known("),
-    ("the recovery is never executed", COLLECTOR, "env.step(acted.action)", "env.step(rollout.proposed[t])"),
+    ("the recovery is never executed", COLLECTOR, "sent = acted.action", "sent = rollout.proposed[t]"),
     ("curriculum off by one", "runs/settings.py", "return (update - 1) / self.updates", "return update / self.updates"),
     ("gate of SafeExplorer always on", METHODS, 'imitation of recoveries that succeeded", gate="hard"', 'imitation of recoveries that succeeded", gate="always"'),
     ("policy on every step", LABELLING, 'every if method.policy_steps == "all" else main', "every"),
@@ -87,33 +87,58 @@ MUTANTS = [  # what is wrong, file, text, instead of it
     ("masked learns values everywhere", METHODS, '{"policy_steps": "main", "value_steps": "main"}', '{"policy_steps": "main"}'),
     ("analytic without analytic values", METHODS, '"analytic_value": True, ', ""),
     ("Recovery RL keeps the executed action", METHODS, "as if the policy's own proposal had acted\", stored_action=\"proposed\"", "as if the policy's own proposal had acted\", stored_action=\"executed\""),
+    ("value added in the error", LABELLING, "next_value) - value", "next_value) + value"),
+    ("trace without gamma", LABELLING, "jnp.where(ended, 0.0, gamma * gae_lambda)", "jnp.where(ended, 0.0, gae_lambda)"),
+    ("reward discounted", LABELLING, "delta = reward + gamma *", "delta = gamma * reward + gamma *"),
+    ("next value not discounted", LABELLING, "delta = reward + gamma * jnp.where", "delta = reward + jnp.where"),
+    ("the last step follows itself", LABELLING, "jnp.concatenate([value[1:], appraisal.next_value[-1:]])", "jnp.concatenate([value[1:], value[-1:]])"),
+    ("trace runs forwards", LABELLING, "reverse=True)[1]", "reverse=False)[1]"),
+    ("DAgger imitates nothing", LABELLING, "return jnp.ones_like(value)", "return jnp.zeros_like(value)"),
+    ("soft gate on the overwritten value", LABELLING, "gate=gate(method, segments, appraisal.value, gamma)", "gate=gate(method, segments, value, gamma)"),
+    ("importance by the policy's own density", LABELLING, "log_mu=rollout.recovery_log_density", "log_mu=appraisal.log_prob"),
+    ("importance cap as its own logarithm", LABELLING, "math.log(method.importance_cap or 1.0)", "(method.importance_cap or 1.0)"),
+    ("policy loss over all rows", LOSS, "policy = -surrogate.sum() / jnp.where(count > 0, count, 1.0)", "policy = -surrogate.mean()"),
+    ("imitation over what succeeded alone", LOSS, "norm, imitated = batch.imitation_norm.sum(),", "norm, imitated = (imitation != 0).sum(),"),
+    ("value error not squared", LOSS, "weighted_mean(error**2,", "weighted_mean(jnp.abs(error),"),
+    ("advantages normalised over every step", LOSS, "normalised(batch.advantage, policy_steps)", "normalised(batch.advantage, jnp.ones_like(policy_steps))"),
+    ("importance term subtracted", LOSS, "surrogate += importance_term", "surrogate -= importance_term"),
+    ("density without its normaliser", NETWORKS, "- log_std.sum(-1) - 0.5 * LOG_2PI", "- 0.5 * LOG_2PI"),
+    ("every step is a segment's end", SEGMENTS, "jnp.where(last, end_value_here, end_value)", "end_value_here"),
+    ("a time limit is terminal", SEGMENTS, "jnp.where(last, terminated, terminal)", "jnp.where(last, True, terminal)"),
+    ("the distance stays that of the reset", COLLECTOR, 'self.distance, rollout.reached[t] = info["distance"],', "rollout.reached[t] ="),
+    ("the last step sees itself next", COLLECTOR, "rollout.observation, self.observation, goes_on", "rollout.observation, rollout.observation[-1], goes_on"),
+    ("one head for both sides", METHODS, "critic_heads=2", "critic_heads=1"),
+    ("DAgger imitates successes alone", METHODS, 'imitation of every recovery", gate="always"', 'imitation of every recovery", gate="hard"'),
+    ("a hundred for the cap", METHODS, '"importance_cap": 10.0', '"importance_cap": 100.0'),
+    ("interpolation beyond d_max", SCHEDULES, "progress * (maximum - initial)", "progress * maximum"),
 ]  # fmt: skip
 
 
-def caught(number: int) -> bool:
-    """Does a check fail on a copy with this mutation?"""
-    _, file, text, instead = MUTANTS[number]
+def fails(mutant: tuple[str, str, str, str] | None) -> bool:
+    """Does a check fail on a copy with this mutation? None: on the code as it is."""
     with tempfile.TemporaryDirectory() as folder:
         shutil.copytree(SOURCE, Path(folder) / "src", ignore=shutil.ignore_patterns("__pycache__"))
-        path = Path(folder) / "src" / "safeexplorer" / file
-        code = path.read_text(encoding="utf-8")
-        if code.count(text) != 1:
-            raise ValueError(f"mutant {number}: {text!r} occurs {code.count(text)} times in {file}")
-        path.write_text(code.replace(text, instead), encoding="utf-8")
+        if mutant is not None:
+            what, file, text, instead = mutant
+            path = Path(folder) / "src" / "safeexplorer" / file
+            code = path.read_text(encoding="utf-8")
+            if code.count(text) != 1:
+                raise ValueError(f"{what}: {text!r} occurs {code.count(text)} times in {file}")
+            path.write_text(code.replace(text, instead), encoding="utf-8")
         cache = {"JAX_PERSISTENT_CACHE_MIN_COMPILE_TIME_SECS": "0"}
         cache["JAX_COMPILATION_CACHE_DIR"] = str(Path(tempfile.gettempdir()) / "safeexplorer-mutants")
         environment = os.environ | cache | {"PYTHONPATH": f"{folder}/src", "JAX_PLATFORMS": "cpu"}
-        return (
-            subprocess.run([sys.executable, "-c", CHECK], env=environment, capture_output=True).returncode
-            != 0
-        )
+        done = subprocess.run([sys.executable, "-c", CHECK], env=environment, capture_output=True)
+        return done.returncode != 0
 
 
 def main() -> int:
     numbers = [int(word) for word in sys.argv[1:]] or range(len(MUTANTS))
+    if fails(None):
+        sys.exit("the checks fail on the code as it is: nothing can be said of mutations")
     count = 0
     for number in numbers:
-        found = caught(number)
+        found = fails(MUTANTS[number])
         count += found
         print(f"{'caught' if found else 'MISSED'}  {number:2}  {MUTANTS[number][0]}", flush=True)
     print(f"{count} of {len(numbers)} caught")
