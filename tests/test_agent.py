@@ -185,6 +185,13 @@ def test_every_public_name_is_there():
     assert Path(safeexplorer.__file__).name == "__init__.py"
 
 
+def test_a_whole_number_of_steps_may_be_written_as_a_float():
+    made = agent()
+    assert made.learn(1.28e2).num_timesteps == 128
+    with pytest.raises(ValueError, match=r"steps is 64\.5; allowed: a whole number"):
+        made.learn(64.5)
+
+
 def test_an_audit_of_ones_own_environment_counts_what_the_recovery_does():
     made = agent(region=SafeRegion(distance=far, radius=0.3))
     found = made.audit(512)

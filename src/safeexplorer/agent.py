@@ -72,8 +72,9 @@ class SafeExplorer:
         agent.learn(total_timesteps=1_000_000)
         action, _ = agent.predict(observation, deterministic=True)
 
-    env: an id, a `gymnasium.Env`, a list of factories, a `VectorEnv` in any autoreset mode, an SB3 `VecEnv`, the
-        `RobotLoop` of a physical robot, or an environment of Brax or MuJoCo Playground (docs/gpu.md).
+    env: an id, a `gymnasium.Env`, a class or function that makes one, a list of such, a `VectorEnv` in any
+        autoreset mode, an SB3 `VecEnv`, the `RobotLoop` of a physical robot, or an environment of Brax or
+        MuJoCo Playground (docs/gpu.md).
     recovery: a callable [k, n] -> [k, m], anything with SB3's `predict`, an .onnx file, a shipped recovery by name.
     region: where the policy acts; or `intervention`, any object with `takes_over(situation, progress)`.
     fell: which terminations are falls, if not all: a function of one robot's last (observation, info), a key of `info`
@@ -182,7 +183,9 @@ class SafeExplorer:
         """
         if self.world is None:
             raise ValueError("this agent was loaded without an environment; load it with env=... to train on")
-        settings = replace(self.settings, steps=total_timesteps).resolved()
+        whole = isinstance(total_timesteps, float) and total_timesteps.is_integer()  # 1e6
+        steps = int(total_timesteps) if whole else total_timesteps
+        settings = replace(self.settings, steps=steps).resolved()
         callbacks = [callback] if callable(callback) else list(callback)
         homeless = [name for name, where in self.trackers.items() if where is True and folder is None]
         if homeless:

@@ -142,6 +142,17 @@ def test_choices_are_sent_with_the_offset_of_their_space():
     assert env.sizes[:3] == (2, 1, 3)
 
 
+@pytest.mark.parametrize("made", [Drift, lambda: Drift(limit=3)])
+def test_a_class_or_a_function_makes_as_many_as_are_wanted(made):
+    assert len({id(env) for env in vectorise(made, 3).envs}) == 3
+
+
+def test_one_environment_cannot_be_two_robots():
+    env = Drift()
+    with pytest.raises(ValueError, match="the same environment twice among 2"):
+        vectorise([lambda: env, lambda: env], 2)
+
+
 @pytest.mark.parametrize("bad", [3, [], object()])
 def test_what_is_no_environment_is_refused_by_name(bad):
     with pytest.raises(ValueError, match="allowed: an id"):

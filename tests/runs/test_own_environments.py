@@ -42,7 +42,9 @@ def test_an_environment_is_called_by_its_id_its_class_or_its_function():
     assert name_of("CartPole-v1") == name_of(env) == "CartPole-v1"
     assert name_of([Drift, Drift]) == name_of(Drift()) == name_of(SyncVectorEnv([Drift])) == "Drift"
     assert name_of([partial(make_drift)]) == "make_drift" and name_of([lambda: env]) == "environment"
-    assert agent([lambda: env] * 2, method="ppo").settings.environment == "CartPole-v1"
+    assert (
+        agent([lambda: gymnasium.make("CartPole-v1")] * 2, method="ppo").settings.environment == "CartPole-v1"
+    )
     assert agent(environment="drift, narrow").settings.label == "drift, narrow safeexplorer seed 1"
 
 

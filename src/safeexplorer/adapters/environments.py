@@ -37,7 +37,7 @@ SEEDS = 2**31  # environments of others may take no larger seed
 
 
 def vectorise(env: Any, num_envs: int) -> VectorEnv:
-    """A vector environment from an id, an environment, a list of factories or a vector environment."""
+    """A vector environment from an id, an environment, what makes one, a list of such, or a vector environment."""
     if isinstance(env, VectorEnv):
         return env
     if isinstance(env, str):
@@ -48,10 +48,17 @@ def vectorise(env: Any, num_envs: int) -> VectorEnv:
         factories = list(env)
     elif hasattr(env, "step_async") and hasattr(env, "env_is_wrapped"):
         return StableBaselinesEnv(env)
+    elif callable(env):
+        factories = [env] * num_envs
     else:
-        kinds = "an id, a gymnasium.Env, a list of factories, a gymnasium VectorEnv, an SB3 VecEnv"
-        raise ValueError(f"env is {env!r}; allowed: {kinds}")
-    return SyncVectorEnv(factories, autoreset_mode=AutoresetMode.DISABLED)
+        kinds = "an id, a gymnasium.Env, a class or function that makes one, a list of such, a gymnasium VectorEnv"
+        raise ValueError(f"env is {env!r}; allowed: {kinds}, an SB3 VecEnv")
+    vector = SyncVectorEnv(factories, autoreset_mode=AutoresetMode.DISABLED)
+    if len({id(one.unwrapped) for one in vector.envs}) < vector.num_envs:
+        raise ValueError(
+            f"env gave the same environment twice among {vector.num_envs}; allowed: functions that each make a new one"
+        )
+    return vector
 
 
 def more_rows(observation: np.ndarray) -> np.ndarray:

@@ -15,7 +15,9 @@ class TrainingDisplay(ProgressDisplay):
     def facts(self, row: dict[str, Any]) -> list[str]:
         trailing, radius = row["return_trailing"], row["radius"]
         return [
-            "no episode yet" if trailing is None else f"return {trailing:,.0f}",
+            "no episode yet"
+            if trailing is None
+            else f"return {trailing:,.{0 if abs(trailing) >= 10 else 2}f}",
             f"falls {row['falls']:,}",
             f"recovery {row['recovery_rate']:.1%}",
             *([] if radius is None else [f"d {radius:.3f}"]),
