@@ -248,7 +248,7 @@ def test_the_radius_of_a_rollout_depends_on_the_rollouts_before_it():
 # -- the spread ----------------------------------------------------------------------------------------------
 
 
-def test_the_spread_starts_narrow_opens_where_few_leave_and_fades_in_the_second_half():
+def test_the_ceiling_starts_narrow_opens_where_few_leave_and_fades_in_the_second_half():
     made, narrow = hand_over(handover()), []
     for _ in range(6):
         narrow.append(made.spread()[1] - START)
@@ -256,12 +256,14 @@ def test_the_spread_starts_narrow_opens_where_few_leave_and_fades_in_the_second_
     np.testing.assert_allclose(
         narrow, np.tile([[-1.0], [-0.8], [-0.6], [-0.4], [-0.2], [0.0]], 3), atol=1e-12
     )
-    low, high = feed(made, busy(0), 75 - made.update).spread()  # three quarters of 100 updates: half faded
-    np.testing.assert_allclose(low, START - 1.0)
-    np.testing.assert_allclose(high, START - 0.5)
-    low, high = feed(made, busy(0), 25).spread()
-    np.testing.assert_allclose(low, START - 2.0)
-    np.testing.assert_allclose(high, START - 1.0)
+    np.testing.assert_allclose(feed(made, busy(0), 75 - made.update).spread()[1], START - 0.5)
+    np.testing.assert_allclose(feed(made, busy(0), 25).spread()[1], START - 1.0)
+
+
+def test_the_floor_fades_in_the_first_half():
+    made = begun()
+    np.testing.assert_allclose(feed(made, busy(0), 25 - made.update).spread()[0], START - 1.0)
+    np.testing.assert_allclose(feed(made, busy(0), 75).spread()[0], START - 2.0)
 
 
 def test_it_stays_narrow_where_many_leave_however_well_that_ends():

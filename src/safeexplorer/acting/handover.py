@@ -38,7 +38,7 @@ CALM = 1e-2  # exits per step of the policy; with more it does not open, and mor
 FIRST = -1.0  # at the hand-over, below the start
 OPENING = 0.2  # per calm period without a fall, and less after every fall, up to the start
 CLOSING, MOST, LOWEST = 0.2, 3, -2.0  # by a fall, by how many of a period at most, and how far in all
-FADING = 0.5  # of training; after it the limits fade
+FADING = 0.5  # of training: until then the floor fades, after it the ceiling
 
 
 @dataclass(frozen=True)
@@ -187,7 +187,7 @@ class Handover:
         """The ceiling below the spread with which the policy fell."""
         self.falls += falls
         if log_std is not None:
-            fell_with = float((log_std - self.initial_log_std).mean()) + self._faded() / 2.0
+            fell_with = float((log_std - self.initial_log_std).mean()) + self._faded()[1]
             self.opened = min(self.opened, fell_with)
         self.opened = max(self.opened - CLOSING * min(falls, MOST), LOWEST)
 
@@ -224,22 +224,25 @@ class Handover:
         """Of the copy, [m]."""
         return np.log(self.plan.initial_spread * self.action_scale)
 
-    def _faded(self) -> float:
-        late = self.update / self.plan.updates - FADING
-        return self.plan.spread_fade * min(max(late / (1.0 - FADING), 0.0), 1.0)
+    def _faded(self) -> tuple[float, float]:
+        """How far the floor and the ceiling have come down by themselves."""
+        share, fade = self.update / self.plan.updates, self.plan.spread_fade
+        late = max(share - FADING, 0.0) / (1.0 - FADING)
+        return fade * min(share / FADING, 1.0), fade / 2.0 * min(late, 1.0)
 
     def spread(self) -> tuple[np.ndarray, np.ndarray] | None:
         """The lowest and the highest log sigma, [m] each; None: not held.
 
-        Both begin at the copy's. The floor, which keeps exploration up, fades, and the ceiling half as much.
+        Both begin at the copy's. The floor, under which nothing is explored, fades first: the policy may be as sure as
+        it likes by then. The ceiling fades when there is most to lose.
         """
         start = self.initial_log_std
         if self.imitating:
             return start, start
         if self.alone or not self.plan.hold_spread:
             return None
-        faded = self._faded()
-        return start + self.opened - faded, start + self.opened - faded / 2.0
+        floor, ceiling = self._faded()
+        return start + self.opened - floor, start + self.opened - ceiling
 
     # -- records and resuming ------------------------------------------------------------------------------
 
