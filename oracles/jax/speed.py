@@ -51,7 +51,7 @@ def options() -> argparse.Namespace:
     parser.add_argument("--rounds", type=int, default=5)
     parser.add_argument("--updates", type=int, default=5, help="per round")
     parser.add_argument("--without-brax", action="store_true")
-    parser.add_argument("--brax-only", action="store_true", help=argparse.SUPPRESS)
+    parser.add_argument("--brax-only", action="store_true", help="its PPO alone, which compiles for minutes")
     parser.add_argument("--out", type=Path, default=Path("speed.json"))
     return parser.parse_args()
 
