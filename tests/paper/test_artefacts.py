@@ -69,8 +69,8 @@ def test_every_artefact_is_whole(artefact):
 
 def test_the_papers_numbers_are_there_for_every_cell_of_every_table():
     for artefact in (a for a in ARTEFACTS.values() if a.kind == "table"):
-        cells = len(artefact.arms) * len(artefact.robots) * len(artefact.measures)
-        assert len(artefact.paper) == cells, artefact.name
+        papers = [arm for arm in artefact.arms if arm.method != "safeexplorer_auto"]  # our own, which it does not have
+        assert len(artefact.paper) == len(papers) * len(artefact.robots) * len(artefact.measures), artefact.name
 
 
 def test_the_component_ablation_is_the_papers_135_runs():
@@ -171,7 +171,7 @@ def test_latex_is_escaped_and_balanced(library, protocol):
 def test_csv_and_json_hold_every_cell(library, protocol):
     rows = list(csv.DictReader(io.StringIO(FORMATS["csv"](sheet("main-results", library, protocol)))))
     cells = json.loads(FORMATS["json"](sheet("main-results", library, protocol)))["cells"]
-    assert len(rows) == len(cells) == 6 * 3 * 2
+    assert len(rows) == len(cells) == 7 * 3 * 2
     assert float(rows[0]["mean"]) == cells[0]["mean"] and len(cells[0]["values"]) == 3
 
 
@@ -216,7 +216,7 @@ def test_the_list_counts_runs_and_hours(tmp_path, capsys):
     assert main(["paper", "--json", "--steps", str(UPDATES * 8192), "--runs", str(tmp_path)]) == 0
     listing = json.loads(capsys.readouterr().out)
     rows = {row["name"]: row for row in listing["artefacts"]}
-    assert (rows["main-results"]["done"], rows["main-results"]["runs"]) == (2, 90)
+    assert (rows["main-results"]["done"], rows["main-results"]["runs"]) == (2, 105)
     assert listing["all"]["core_hours_left"] > rows["main-results"]["core_hours_left"] > 0
     assert listing["all"]["runs_left"] < sum(row["runs"] - row["done"] for row in listing["artefacts"])
 

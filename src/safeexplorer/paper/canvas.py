@@ -17,7 +17,7 @@ def panels(grid: Grid, rows: int = 1, height: float = 2.2) -> tuple[Figure, np.n
     figure = Figure(figsize=(0.7 + 2.6 * columns, height * rows + 0.5), layout="constrained")
     axes = figure.subplots(rows, columns, squeeze=False)
     for axis, robot in zip(axes[0], grid.robots, strict=True):
-        axis.set_title(ROBOT_LABELS[robot])
+        axis.set_title(ROBOT_LABELS[robot], parse_math=False)  # a name of others'
     return figure, axes
 
 

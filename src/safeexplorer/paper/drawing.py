@@ -11,8 +11,7 @@ from safeexplorer.paper.grid import Grid
 from safeexplorer.paper.rankings import draw_bars, draw_intervals, draw_pareto, draw_success
 
 STYLE = {"font.size": 8, "axes.spines.top": False, "axes.spines.right": False, "axes.titlesize": 9,
-         "axes.titleweight": "bold", "legend.frameon": False, "pdf.fonttype": 42, "axes.axisbelow": True,
-         "text.parse_math": False}  # fmt: skip
+         "axes.titleweight": "bold", "legend.frameon": False, "pdf.fonttype": 42, "axes.axisbelow": True}  # fmt: skip
 
 DRAWINGS: dict[str, Callable[[Grid], Figure]] = {
     "success": draw_success,

@@ -14,7 +14,6 @@ from safeexplorer.runs.specs import file_name, own_settings
 METHOD_LABELS = {"dagger": "DAgger", "truncated_is": "Truncated IS"}
 for _arm in (arm for artefact in ARTEFACTS.values() for arm in artefact.arms if len(arm.changes) == 1):
     METHOD_LABELS.setdefault(_arm.method, _arm.label)
-METHOD_LABELS.setdefault("safeexplorer_auto", "SafeExplorer auto")
 SMALL = 10.0  # rewards below it are told with three digits
 WORDS = {"max_radius": "d_max", "initial_radius": "d0", "lambda_compat": "lambda", "action_noise": "noise"}
 
