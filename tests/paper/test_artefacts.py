@@ -69,8 +69,12 @@ def test_every_artefact_is_whole(artefact):
 
 def test_the_papers_numbers_are_there_for_every_cell_of_every_table():
     for artefact in (a for a in ARTEFACTS.values() if a.kind == "table"):
-        papers = [arm for arm in artefact.arms if arm.method != "safeexplorer_auto"]  # our own, which it does not have
-        assert len(artefact.paper) == len(papers) * len(artefact.robots) * len(artefact.measures), artefact.name
+        papers = [
+            arm for arm in artefact.arms if arm.method != "safeexplorer_auto"
+        ]  # our own, which it does not have
+        assert len(artefact.paper) == len(papers) * len(artefact.robots) * len(artefact.measures), (
+            artefact.name
+        )
 
 
 def test_the_component_ablation_is_the_papers_135_runs():
