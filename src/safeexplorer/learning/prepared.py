@@ -1,7 +1,6 @@
 """The weighted learner behind everything that prepares its rollouts: normalised observations, scaled rewards, outcomes
 that are waited for, and the hand-over from the recovery. Each part is there or not, as the method's row says."""
 
-import math
 from dataclasses import replace
 from typing import Any
 
@@ -13,8 +12,8 @@ from safeexplorer.acting.handover import PERIOD, Handover
 from safeexplorer.acting.networks import Params
 from safeexplorer.acting.policy import is_gaussian, propose, softened
 from safeexplorer.acting.trajectory import Rollout
-from safeexplorer.learning import diagnostics
 from safeexplorer.learning.hyperparameters import Hyperparameters
+from safeexplorer.learning.learners import as_row
 from safeexplorer.learning.methods import SAFEEXPLORER, Method
 from safeexplorer.learning.normalising import Normaliser, RewardScale
 from safeexplorer.learning.update import LearnerState, init_learner, make_learn
@@ -72,10 +71,8 @@ class PreparedLearner:
         spread = self._spread()
         learn, rate = self.learn, learning_rate
         if imitating:
-            learn, rate = (
-                self.imitate,
-                IMITATION_RATE * max(IMITATION_DECAY ** (self.handover.own_steps / PERIOD), 0.1),
-            )
+            left = max(IMITATION_DECAY ** (self.handover.own_steps / PERIOD), 0.1)
+            learn, rate = self.imitate, IMITATION_RATE * left
         errors = squared_errors(self.params, seen, self.handover) if imitating else None
         acted_with = self.params.get("log_std")
         pace = np.float32(self.pace)
@@ -88,9 +85,7 @@ class PreparedLearner:
             self._with(self.normaliser.add(seen, self.state.params))
         self._hold_spread()
         self._publish()
-        row = {name: float(x) for name, x in jax.device_get(metrics).items()}
-        row = {name: None if name in diagnostics.COLUMNS and math.isnan(x) else x for name, x in row.items()}
-        return row | self._report(spread)
+        return as_row(metrics) | self._report(spread)
 
     def _prepare(self, rollout: Rollout) -> tuple[Rollout, Any]:
         """The rollout as the learner sees it, and the steps of earlier ones that are to be imitated now."""
