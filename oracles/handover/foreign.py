@@ -19,7 +19,7 @@ from environments import FOREIGN
 
 from safeexplorer import SafeExplorer, SafeRegion, compare
 from safeexplorer.files.provenance import installed_version, provenance
-from safeexplorer.runs.results import Result
+from safeexplorer.runs.results import Result, load_results
 
 METHODS = ("ppo", "safeexplorer_auto")
 # 2,048 steps an update, as is usual for PPO in short trainings; everything else is the class's own.
@@ -67,20 +67,23 @@ def record(name: str, run: Result) -> dict[str, Any]:
 
 def table(records: list[dict[str, Any]]) -> str:
     """A row per environment, PPO / safeexplorer_auto: falls per seed, then mean returns."""
-    lines = ["| environment | steps | recovery; D | falls per seed | ratio | return in training | alone |"]
+    lines = [
+        "| environment | steps | recovery; D | falls per seed | times fewer | return in training | alone |"
+    ]
     lines += ["|---|---|---|---|---|---|---|"]
     for name, it in FOREIGN.items():
         runs = {m: [r for r in records if (r["environment"], r["method"]) == (name, m)] for m in METHODS}
         if not all(runs.values()):
             continue
         falls = {m: [r["falls"] for r in runs[m]] for m in METHODS}
-        ratio = sum(falls["ppo"]) / max(sum(falls["safeexplorer_auto"]), 1)
+        usual, ours = (np.mean(falls[m]) for m in METHODS)
+        fewer = f"{usual / ours:,.0f}" if ours else "none"
         cells = [" ".join(f"{n:,}" for n in falls[m]) for m in METHODS]
         returns = [
             " / ".join(f"{np.mean([r[key] for r in runs[m]]):,.0f}" for m in METHODS)
             for key in ("final_reward", "alone_return")
         ]
-        row = [it.env, f"{it.steps:,}", it.given, " / ".join(cells), f"{ratio:,.0f}", *returns]
+        row = [it.env, f"{it.steps:,}", it.given, " / ".join(cells), fewer, *returns]
         lines.append("| " + " | ".join(row) + " |")
     return "\n".join(lines)
 
@@ -88,20 +91,23 @@ def table(records: list[dict[str, Any]]) -> str:
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--only", nargs="*", default=list(FOREIGN), choices=list(FOREIGN))
-    parser.add_argument("--methods", nargs="*", default=list(METHODS))
-    parser.add_argument("--seeds", type=int, default=3)
+    parser.add_argument("--methods", nargs="*", default=list(METHODS), choices=METHODS)
+    parser.add_argument(
+        "--seeds", type=int, default=3, help="of each method; 0: only read the runs that are there"
+    )
     parser.add_argument("--workers", type=int, default=2)
     parser.add_argument("--folder", type=Path, default=Path("runs/foreign"))
     parser.add_argument("--out", type=Path, default=Path("results/handover/foreign.json"))
     args = parser.parse_args()
-    records = []
-    for name in args.only:
+    for name in args.only if args.seeds else ():
         seeds, steps = range(1, args.seeds + 1), FOREIGN[name].steps
-        runs = compare(partial(make, name), args.methods, seeds, steps, args.folder / name, args.workers)
-        records += [record(name, run) for run in runs if run.finished]
-    versions = provenance() | {p: installed_version(p) for p in ("box2d", "scipy")}
-    args.out.parent.mkdir(parents=True, exist_ok=True)
+        compare(partial(make, name), args.methods, seeds, steps, args.folder / name, args.workers)
+    found = {name: sorted((args.folder / name).glob("*/run.json")) for name in FOREIGN}
+    runs = [(name, run) for name in FOREIGN for run in load_results([file.parent for file in found[name]])]
+    records = [record(name, run) for name, run in runs if run.finished]
+    versions = provenance() | {package: installed_version(package) for package in ("box2d", "scipy")}
     facts = {"settings": SETTINGS, "episodes_alone": EPISODES, "versions": versions, "runs": records}
+    args.out.parent.mkdir(parents=True, exist_ok=True)
     args.out.write_text(json.dumps(facts, indent=1) + "\n")
     print(table(records))
 
