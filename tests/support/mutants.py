@@ -25,6 +25,7 @@ raise SystemExit(not all(check.passed for check in [*training_checks(), *update_
 """
 LABELLING, LOSS, SEGMENTS = "learning/labelling.py", "learning/loss.py", "learning/segments.py"
 METHODS, WHO, COLLECTOR = "learning/methods.py", "acting/interventions.py", "acting/collector.py"
+UPDATE = "learning/update.py"
 SCHEDULES, MIXED, NETWORKS = "acting/schedules.py", "acting/mixed.py", "learning/networks.py"
 MUTANTS = [  # what is wrong, file, text, instead of it
     ("recovery reward not zeroed", LABELLING, "rollout.recovering & ~rollout.terminated, 0.0,", "rollout.recovering & ~rollout.terminated, rollout.task_reward,"),
@@ -107,6 +108,10 @@ MUTANTS = [  # what is wrong, file, text, instead of it
     ("a time limit is terminal", SEGMENTS, "jnp.where(last, terminated, terminal)", "jnp.where(last, True, terminal)"),
     ("the distance stays that of the reset", COLLECTOR, 'self.distance, rollout.reached[t] = info["distance"],', "rollout.reached[t] ="),
     ("the last step sees itself next", COLLECTOR, "rollout.observation, self.observation, goes_on", "rollout.observation, rollout.observation[-1], goes_on"),
+    ("the next value is that of the same state", UPDATE, "rollout.next_observation, rollout.next_outside", "rollout.observation, rollout.next_outside"),
+    ("the next value's head is that of this side", UPDATE, "rollout.next_observation, rollout.next_outside", "rollout.next_observation, rollout.recovering"),
+    ("the inner head everywhere", UPDATE, "rollout.observation, rollout.recovering)", "rollout.observation, rollout.next_outside)"),
+    ("the density of the proposal", UPDATE, "log_prob(params, rollout.observation, action)", "log_prob(params, rollout.observation, rollout.proposed)"),
     ("one head for both sides", METHODS, "critic_heads=2", "critic_heads=1"),
     ("DAgger imitates successes alone", METHODS, 'imitation of every recovery", gate="always"', 'imitation of every recovery", gate="hard"'),
     ("a hundred for the cap", METHODS, '"importance_cap": 10.0', '"importance_cap": 100.0'),

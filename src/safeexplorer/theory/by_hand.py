@@ -42,9 +42,13 @@ PAPER = {
 
 
 class Labels(NamedTuple):
-    """[T, E] each."""
+    """[T, E] each, observation and action [T, E, ...]."""
 
+    observation: np.ndarray
+    recovering: np.ndarray
     action: np.ndarray
+    log_prob: np.ndarray  # of the policy that collected the rollout
+    log_mu: np.ndarray  # of the recovery
     advantage: np.ndarray
     value_target: np.ndarray
     policy_weight: np.ndarray
@@ -68,11 +72,12 @@ def segments(rollout: Rollout, robot: int) -> list[tuple[int, int]]:
     return found
 
 
-def labels(
-    rollout: Rollout, value: np.ndarray, next_value: np.ndarray, row: Row, gamma: float, trace: float
-) -> Labels:
+def labels(rollout: Rollout, params: Params, row: Row, gamma: float, trace: float) -> Labels:
     """What each step counts for, robot by robot."""
     steps, robots = rollout.recovering.shape
+    value = values(params, rollout.observation, rollout.recovering, row)
+    next_value = values(params, rollout.next_observation, rollout.next_outside, row)
+    action = rollout.proposed if row.stored == "proposed" else rollout.action
     known, gate = value.copy(), np.zeros((steps, robots))
     for e in range(robots):
         for first, last in segments(rollout, e):
@@ -100,7 +105,11 @@ def labels(
             advantage[t, e] = after
     recovers = rollout.recovering.astype(float)
     return Labels(
-        action=rollout.proposed if row.stored == "proposed" else rollout.action,
+        observation=rollout.observation,
+        recovering=rollout.recovering.astype(float),
+        action=action,
+        log_prob=log_pi(params, rollout.observation, action),
+        log_mu=rollout.recovery_log_density,
         advantage=advantage,
         value_target=advantage + known,
         policy_weight=np.ones_like(recovers) if row.policy_on == "all" else 1.0 - recovers,
@@ -115,6 +124,12 @@ def network(layers: list, x: np.ndarray) -> np.ndarray:
     for layer in layers[:-1]:
         x = np.tanh(x @ layer["weight"] + layer["bias"])
     return x @ layers[-1]["weight"] + layers[-1]["bias"]
+
+
+def values(params: Params, observation: np.ndarray, outside: np.ndarray, row: Row) -> np.ndarray:
+    """V(s): where there are two heads, the second one outside the region."""
+    heads = network(params["critic"], observation)
+    return np.where(outside, heads[..., row.heads - 1], heads[..., 0])
 
 
 def log_pi(params: Params, observation: np.ndarray, action: np.ndarray) -> np.ndarray:
@@ -139,9 +154,8 @@ def loss(params: Params, batch: Batch, frozen: Params, hyper, row: Row) -> dict[
             policy += min(ratio * a, kept * a)
         else:
             policy += min(np.exp(held[i] - batch.log_mu[i]), row.cap) * scores[i] * a
-    values = network(params["critic"], batch.observation)
-    side = batch.recovering.astype(int) if row.heads == 2 else np.zeros(len(values), int)
-    errors = [(values[i, side[i]] - batch.value_target[i]) ** 2 for i in np.flatnonzero(batch.value_weight)]
+    known = values(params, batch.observation, batch.recovering, row)
+    errors = [(known[i] - batch.value_target[i]) ** 2 for i in np.flatnonzero(batch.value_weight)]
     rec = np.flatnonzero(batch.imitation_norm)
     weight = batch.gate[rec] - (batch.gate[rec].mean() if row.gate == "soft" else 0.0) if len(rec) else 0.0
     imitation = -(weight * scores[rec]).sum() / len(rec) if len(rec) else 0.0

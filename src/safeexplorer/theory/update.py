@@ -10,7 +10,7 @@ import numpy as np
 from safeexplorer.acting.networks import Params
 from safeexplorer.acting.trajectory import Batch, Rollout, blank_rollout, by_step
 from safeexplorer.learning.hyperparameters import Hyperparameters
-from safeexplorer.learning.labelling import Appraisal, label, stored_action
+from safeexplorer.learning.labelling import label, stored_action
 from safeexplorer.learning.loss import loss_terms
 from safeexplorer.learning.methods import DAGGER, METHODS, SAFEEXPLORER, Method
 from safeexplorer.learning.networks import init_actor_critic
@@ -80,19 +80,17 @@ def random_params(seed: int, hidden: int, heads: int = 1) -> Params:
     return jax.tree.map(lambda x: x.astype(np.float64) + 0.3 * rng.normal(size=x.shape), params)
 
 
-def learner_batch(
-    params: Params, rollout: Rollout, method: Method, hyper: Hyperparameters
-) -> tuple[Batch, Appraisal]:
-    """The learner's labels [T, E], and the networks' view of the rollout that they rest on."""
+def learner_batch(params: Params, rollout: Rollout, method: Method, hyper: Hyperparameters) -> Batch:
+    """The learner's labels [T, E], by the networks' view of the rollout."""
     seen = appraise(params, rollout, stored_action(rollout, method))
-    return label(rollout, seen, method, (hyper.gamma, hyper.gae_lambda))[0], seen
+    return label(rollout, seen, method, (hyper.gamma, hyper.gae_lambda))[0]
 
 
 def learner_term(term: str, rollout: Rollout, params: Params, method: Method) -> tuple[float, Params, Batch]:
     """One term of the real loss on the whole rollout, its gradient, and the batch, a row per step."""
 
     def compute(params: Params, rollout: Rollout):
-        batch = by_step(learner_batch(params, rollout, method, HYPER)[0])
+        batch = by_step(learner_batch(params, rollout, method, HYPER))
         loss_of = jax.value_and_grad(lambda p: getattr(loss_terms(p, batch, HYPER), term))
         return *loss_of(params), batch
 
@@ -176,7 +174,7 @@ def errors(name: str) -> tuple[float, float, float, float]:
     away = jax.tree.map(lambda x: x + 0.2 * rng.normal(size=x.shape), params)
     names = ("policy", "value", "compat", "entropy")
     with jax.enable_x64(True):
-        labelled, seen = jax.tree.map(np.asarray, learner_batch(params, rollout, method, hyper))
+        labelled = jax.tree.map(np.asarray, learner_batch(params, rollout, method, hyper))
         batch = by_step(labelled)
         terms = loss_terms(away, batch, hyper)
         gradient = jax.grad(lambda p: sum(getattr(loss_terms(p, batch, hyper), term) for term in names))(away)
@@ -184,7 +182,7 @@ def errors(name: str) -> tuple[float, float, float, float]:
     ours = labelled._replace(
         gate=np.where(rollout.recovering & (labelled.imitation_norm > 0), labelled.gate, 0.0)
     )
-    hand = by_hand.labels(rollout, seen.value, seen.next_value, row, hyper.gamma, hyper.gae_lambda)
+    hand = by_hand.labels(rollout, params, row, hyper.gamma, hyper.gae_lambda)
     labels = max(float(np.abs(getattr(ours, f) - getattr(hand, f)).max()) for f in hand._fields)
     losses = by_hand.loss(away, batch, away, hyper, row)
     error, slopes = max(abs(float(getattr(terms, term)) - losses[term]) for term in names), 0.0
