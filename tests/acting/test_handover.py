@@ -171,7 +171,7 @@ def test_it_grows_as_the_share_of_steps_that_exit_within_limits(exits, periods, 
 
 def test_it_stands_still_where_nobody_or_hardly_anybody_leaves():
     assert feed(begun(), busy(0), 20).radius == pytest.approx(0.11)
-    assert feed(begun(), busy(7), 60).radius == pytest.approx(0.11)  # of 8192 steps: below one in a thousand
+    assert feed(begun(), busy(16), 30).radius == pytest.approx(0.11)  # of 8192 steps: below two in a thousand
 
 
 def test_each_of_the_first_two_falls_halves_the_doubt():
@@ -292,9 +292,7 @@ def test_what_was_taken_comes_back_slowly_and_more_slowly_after_every_fall():
     for falls in (1, 2):
         made = feed(begun(spread_fade=0.0), busy(40, falls))
         feed(made, busy(0), 6)
-        np.testing.assert_allclose(
-            made.spread()[1], np.minimum(START, START - 0.2 * falls + 6 * 0.2 / (1 + falls) ** 2)
-        )
+        np.testing.assert_allclose(made.spread()[1], START - 0.2 * falls + 6 * 0.2 / (1 + 10 * falls))
 
 
 def test_a_spread_that_is_not_held_has_no_limits_but_while_the_recovery_is_copied():

@@ -28,7 +28,7 @@ BROKEN = 0.5  # share of episodes; a recovery that alone falls in more is none
 # The region:
 REST = 0.95  # quantile of the recovery's own distances that the first one holds ...
 MARGIN = 1.1  # ... with this factor to spare
-NEEDED = 1e-3  # exits per step of the policy; with fewer a larger one is of no use
+NEEDED = 2e-3  # exits per step of the policy; with fewer a larger one is of no use
 SLOWEST, FASTEST = 0.02, 0.1  # growth per period; between them as the share of the policy's steps that exit
 SHRINKING = 0.05, 0.5  # per period, least and most; between them as the share of the exits that fell
 DOUBLINGS = 2  # of what must be proven, at most
@@ -36,7 +36,7 @@ SMALLEST = 0.5  # of the first one
 # The spread, in log sigma:
 CALM = 1e-2  # exits per step of the policy; with more it does not open, and more of them must end well
 FIRST = -1.0  # at the hand-over, below the start
-OPENING = 0.2  # per calm period without a fall, and less after every fall, up to the start
+OPENING = 0.2  # per calm period without a fall, and an eleventh of it after one, up to the start
 CLOSING, MOST, LOWEST = 0.2, 3, -2.0  # by a fall, by how many of a period at most, and how far in all
 FADING = 0.5  # of training: until then the floor fades, after it the ceiling
 
@@ -164,7 +164,7 @@ class Handover:
         if falls > 0:
             self._take_back(falls, log_std)
         elif rate < CALM and self.opened < 0.0:
-            self.opened = min(self.opened + OPENING / (1.0 + self.falls) ** 2, 0.0)
+            self.opened = min(self.opened + OPENING / (1.0 + 10.0 * self.falls), 0.0)
         if not self.plan.by_evidence:
             return
         if highest < 1.0 - self._doubt():
