@@ -7,13 +7,19 @@ JAX := .venv-jax
 RAY := .venv-ray
 FOREIGN := .venv-foreign
 DOCS := .venv-docs
+LOWEST := .venv-lowest
 
-.PHONY: test test-ray docs quickstart test-plugin test-mjlab test-jax mutants oracles foreign format clean
+.PHONY: test test-lowest test-ray docs quickstart test-plugin test-mjlab test-jax mutants oracles foreign format clean
 
 test: $(VENV)/installed
 	$(VENV)/bin/ruff check .
 	$(VENV)/bin/ruff format --check .
 	$(VENV)/bin/pytest
+
+# The lower bounds as a set: the class, recoveries, files, exports, other people's environments, figures.
+test-lowest: $(LOWEST)/installed
+	$(LOWEST)/bin/pytest -n0 -q tests/test_agent.py tests/recovery tests/files tests/export tests/adapters \
+		tests/robots/test_gymnasium.py tests/runs/test_facts.py tests/runs/test_damage.py
 
 # A real cluster of two nodes on this machine, in an environment of its own.
 test-ray: $(RAY)/installed
@@ -40,7 +46,7 @@ test-mjlab: $(MJLAB)/installed
 test-jax: $(JAX)/installed
 	$(JAX)/bin/python oracles/jax/others.py
 
-# Sixty mutations of the code that trains: how many does `safeexplorer verify` catch?
+# Mutations of the code that trains: how many does `safeexplorer verify` catch?
 mutants: $(VENV)/installed
 	$(VENV)/bin/python tests/support/mutants.py
 
@@ -59,12 +65,17 @@ format: $(VENV)/installed
 	$(VENV)/bin/ruff format .
 
 clean:
-	rm -rf $(VENV) $(ORACLES) $(PLUGIN) $(MJLAB) $(JAX) $(RAY) $(FOREIGN) $(DOCS) build dist .pytest_cache .ruff_cache
+	rm -rf $(VENV) $(ORACLES) $(PLUGIN) $(MJLAB) $(JAX) $(RAY) $(FOREIGN) $(DOCS) $(LOWEST) build dist .pytest_cache .ruff_cache
 
 # The tested set, version by version.
 $(VENV)/installed: pyproject.toml requirements.lock
 	test -x $(VENV)/bin/python || $(PYTHON) -m venv $(VENV)
 	$(VENV)/bin/pip install --quiet -c requirements.lock -e .[test]
+	touch $@
+
+$(LOWEST)/installed: pyproject.toml requirements-lowest.txt
+	test -x $(LOWEST)/bin/python || $(PYTHON) -m venv $(LOWEST)
+	$(LOWEST)/bin/pip install --quiet -c requirements-lowest.txt -e .[test]
 	touch $@
 
 $(RAY)/installed: pyproject.toml

@@ -32,6 +32,8 @@ class Simulation(VectorEnv):
     autoreset they belong to the new episode, and `final_info` has all keys for the finished one.
     """
 
+    _canvas: Any = None  # also of one that could not be made, which is closed, too
+
     def __init__(
         self,
         robot: Robot,
@@ -109,7 +111,6 @@ class Simulation(VectorEnv):
             hint = "" if has_screen() else " (no screen for 'human': DISPLAY is not set)"
             raise ValueError(f"no render_mode {render_mode!r}; known: {', '.join(RENDER_MODES)}{hint}")
         self.render_mode = render_mode
-        self._canvas = None
 
     # -- Gymnasium -----------------------------------------------------------------------------------------
 
