@@ -31,6 +31,10 @@ class Foreign:
     given: str  # recovery and distance, in words
     fell: Any = None  # None: every termination
     kwargs: Mapping[str, Any] = field(default_factory=dict)
+    wrapper: Callable[[gymnasium.Env], gymnasium.Env] = lambda env: env
+
+    def make(self) -> gymnasium.Env:
+        return self.wrapper(gymnasium.make(self.env, **self.kwargs))
 
 
 # -- a linear-quadratic regulator about a pose of balance ----------------------------------------------------
@@ -155,9 +159,12 @@ def out_of_hand(observation: Rows) -> np.ndarray:
     return np.maximum.reduce([np.abs(angle) + np.abs(spin), np.abs(x + vx), -vy - np.maximum(y, 0.0)])
 
 
-def crashed(observation: np.ndarray, info: dict[str, Any]) -> bool:
-    """A lander that has come to rest within the view has landed; every other end is a crash."""
-    return bool(np.abs(observation[2:6]).max() > 0.2 or abs(observation[0]) >= 1.0)
+class TellCrash(gymnasium.Wrapper):
+    """Says in `info` what only the lander's last reward says: -100 is a crash, 100 a landing."""
+
+    def step(self, action: np.ndarray) -> tuple[Any, ...]:
+        observation, reward, terminated, truncated, info = self.env.step(action)
+        return observation, reward, terminated, truncated, info | {"crashed": terminated and reward == -100}
 
 
 FOREIGN = {
@@ -177,7 +184,8 @@ FOREIGN = {
         land,
         out_of_hand,
         "Gymnasium's own heuristic; tilt, drift and sinking",
-        fell=crashed,
+        fell="crashed",
+        wrapper=TellCrash,
         kwargs={"continuous": True},
     ),
     "hopper": Foreign(

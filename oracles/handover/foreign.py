@@ -13,7 +13,6 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
-import gymnasium
 import numpy as np
 from environments import FOREIGN
 
@@ -32,13 +31,12 @@ def make(name: str, method: str, seed: int) -> SafeExplorer:
     it = FOREIGN[name]
     region = SafeRegion(distance=it.distance, radius="auto")
     return SafeExplorer(
-        it.env,
+        [it.make] * SETTINGS["num_envs"],
         it.recovery,
         region,
         method=method,
         seed=seed,
         fell=it.fell,
-        env_kwargs=dict(it.kwargs),
         environment=name,
         **SETTINGS,
     )
@@ -49,8 +47,7 @@ def alone(name: str, run: Result) -> dict[str, float]:
     it = FOREIGN[name]
     agent = SafeExplorer.load(run.folder)
     agent.fell = it.fell
-    env = [lambda: gymnasium.make(it.env, **it.kwargs)] * EPISODES
-    judged = agent.evaluate(env, seed=1000)
+    judged = agent.evaluate([it.make] * EPISODES, seed=1000)
     return {"alone_return": judged.total_return, "alone_falls": judged.falls}
 
 
