@@ -215,9 +215,9 @@ class Handover:
         return 1.0 - self._doubt() * 0.5 ** min(falls, DOUBLINGS)
 
     def _doubt(self) -> float:
-        """The share of exits that may fall. Where more than one step in a hundred exits it is less: falls per step are
-        as many as there."""
-        return (1.0 - self.plan.safe_share) * CALM / max(self.exits.rate(), CALM)
+        """The share of exits that may fall. Where more than one step in a hundred exits it is less, down to a tenth:
+        falls per step are as many as there."""
+        return (1.0 - self.plan.safe_share) * CALM / min(max(self.exits.rate(), CALM), 10.0 * CALM)
 
     @property
     def initial_log_std(self) -> np.ndarray:
