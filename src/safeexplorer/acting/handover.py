@@ -72,8 +72,9 @@ class Handover:
         self.errors = np.full(PATIENCE + 1, np.inf)
         self.distances, self.known = np.zeros(PERIOD), 0
         self.own_falls = self.own_steps = self.own_episodes = 0
-        # Share of the policy's noise on its actions; is it settled; falls of this period, and of one without noise.
-        self.shake, self.steady, self.period_falls, self.usual_falls = 0.0, False, 0, 0
+        # Share of the policy's noise on its actions; how often that was too much; falls of this period, and of one
+        # without noise.
+        self.shake, self.setbacks, self.period_falls, self.usual_falls = 0.0, 0, 0, 0
         self.radius = self.first_radius = 0.0
         self.falls = 0  # in all since the hand-over, but for those that the recovery alone would have had
         # Log sigma below its start, but for the fading.
@@ -131,16 +132,20 @@ class Handover:
             warnings.warn(f"the recovery alone fell in {fell} episodes: {told}", stacklevel=2)
         return broken
 
+    @property
+    def steady(self) -> bool:
+        """Is the recovery shaken as much as it will be? One fall may be chance, two are not."""
+        return self.shake == 1.0 or self.setbacks > 1
+
     def _shake(self) -> None:
         """The recovery is shaken as far as it stays up, at most as much as the policy that will take over."""
         before, falls = self.shake, self.period_falls
-        if before == 0.0:
+        if before == 0.0 and not self.setbacks:
             self.usual_falls = falls
         if falls > 2 * self.usual_falls:
-            self.shake, self.steady = max(before - SHAKING, 0.0), True
+            self.shake, self.setbacks = max(before - SHAKING, 0.0), self.setbacks + 1
         elif not self.steady:
             self.shake = min(before + SHAKING, 1.0)
-            self.steady = self.shake == 1.0
         self.period_falls = 0
         if self.shake != before:  # other states: their errors do not compare
             self.errors[:] = np.inf
@@ -260,7 +265,7 @@ class Handover:
         return dict(zip(self.columns, known, strict=True))
 
     WHOLE = ("alone", "update", "begun", "steps", "measured", "known")
-    WHOLE += ("own_falls", "own_steps", "own_episodes", "steady", "period_falls", "usual_falls", "falls")
+    WHOLE += ("own_falls", "own_steps", "own_episodes", "setbacks", "period_falls", "usual_falls", "falls")
     NUMBERS = ("radius", "first_radius", "opened", "squares", "shake")
 
     def get_state(self) -> dict[str, dict[str, np.ndarray]]:
@@ -280,7 +285,7 @@ class Handover:
             setattr(self, name, int(number))
         for name, number in zip(self.NUMBERS, own["numbers"], strict=True):
             setattr(self, name, float(number))
-        self.alone, self.steady = bool(self.alone), bool(self.steady)
+        self.alone = bool(self.alone)
         self.errors = np.where(own["errors"] < 0, np.inf, own["errors"])
         self.distances = own["distances"]
         self.exits.set_state(state["exits"])
