@@ -182,11 +182,7 @@ class Handover:
         """At most this radius: the largest of the past that is proven, if there is one."""
         past = self.exits.radii()
         proven = [r for r in past[past <= radius] if self.exits.safe_share(r)[0] >= 1.0 - self._doubt()]
-        return (
-            max(*proven, SMALLEST * self.first_radius)
-            if proven
-            else max(radius, SMALLEST * self.first_radius)
-        )
+        return max(*(proven or [radius]), SMALLEST * self.first_radius)
 
     def _take_back(self, falls: int, log_std: np.ndarray | None) -> None:
         """The ceiling below the spread with which the policy fell."""
