@@ -4,14 +4,15 @@ import jax
 import numpy as np
 import pytest
 
-from safeexplorer.acting.handover import Handover, Plan
+from safeexplorer.acting.handover import Handover
+from safeexplorer.acting.plan import Plan
 from safeexplorer.acting.policy import propose
 from safeexplorer.acting.trajectory import blank_rollout
 from safeexplorer.learning.hyperparameters import Hyperparameters
 from safeexplorer.learning.methods import SAFEEXPLORER, SAFEEXPLORER_AUTO
 from safeexplorer.learning.networks import init_actor_critic
 from safeexplorer.learning.prepared import PreparedLearner, paced
-from safeexplorer.learning.update import init_learner, make_learn
+from safeexplorer.learning.update import clipped_apart, init_learner, make_learn
 
 STEPS, ROBOTS = 64, 2
 HYPER = Hyperparameters(epochs=4, minibatches=4)
@@ -65,6 +66,23 @@ def test_a_limited_update_moves_a_narrow_policy_less_far():
         moved[method.name] = float(metrics["approx_kl"])
     assert moved["safeexplorer"] > 0.1
     assert moved["safeexplorer_auto"] < 0.5 * moved["safeexplorer"]
+
+
+def test_a_large_gradient_of_the_policy_leaves_the_critics_as_it_is():
+    """Norms of 50 and of 0.05: the one is clipped to 0.5, the other is small enough. One norm for both would make it a
+    hundredth."""
+    gradient, of_policy = np.array([30.0, 40.0, 0.03, 0.04]), np.array([1.0, 1.0, 0.0, 0.0])
+    np.testing.assert_allclose(clipped_apart(gradient, of_policy, 0.5), [0.3, 0.4, 0.03, 0.04], rtol=1e-6)
+    np.testing.assert_allclose(clipped_apart(0.0 * gradient, of_policy, 0.5), np.zeros(4))
+
+
+@pytest.mark.parametrize("narrower", [0.0, 1.0, 2.0])
+def test_imitation_pulls_on_a_narrow_policys_mean_as_on_the_first_ones(narrower):
+    """d(-log pi)/d mean = (mean - a) / sigma^2, times (sigma / sigma_0)^2; sigma_0 is 0.1."""
+    made = learner(begin_as_recovery=False, by_evidence=False)
+    made.params = made.params | {"log_std": np.full(2, np.log(0.1) - narrower, np.float32)}
+    sigma = np.exp(made.params["log_std"][0])
+    assert made._imitation_share() / sigma**2 == pytest.approx(1.0 / 0.1**2, rel=1e-5)
 
 
 def test_the_policy_learns_what_the_recovery_does_while_it_acts_alone():

@@ -76,3 +76,21 @@ def test_schedules_start_and_end_where_they_should():
     step = make_schedule("step", 0.0, 0.4)
     assert [step(p) for p in (0.0, 0.19, 0.21, 0.41, 0.61, 0.81)] == pytest.approx([0, 0, 0.1, 0.2, 0.3, 0.4])
     assert make_schedule("constant", 0.01, 0.4, 0.25)(0.7) == pytest.approx(0.1)
+
+
+@pytest.mark.parametrize(
+    "num_envs, rollout_steps, minibatches",
+    [(1, 2048, 8), (3, 682, 6), (4, 512, 8), (64, 32, 8), (4096, 24, 32)],
+)
+def test_updates_of_the_handover_are_short_and_minibatches_fit_any_number_of_robots(
+    num_envs, rollout_steps, minibatches
+):
+    """About 2048 steps of all robots, in minibatches of about 256: 3 * 682 = 2046 has the divisors 1, 2, 3, 6, 11."""
+    settings = Settings(method="safeexplorer_auto", num_envs=num_envs).resolved()
+    assert (settings.rollout_steps, settings.minibatches) == (rollout_steps, minibatches)
+
+
+def test_a_rollout_that_was_chosen_gets_minibatches_that_fit():
+    settings = Settings(method="safeexplorer_auto", num_envs=1, rollout_steps=500).resolved()
+    assert settings.minibatches == 1  # 500 // 256
+    assert replace(settings, minibatches=5).resolved().minibatches == 5

@@ -10,6 +10,7 @@ from typing import Any, Protocol
 import numpy as np
 from gymnasium.vector import AutoresetMode, VectorEnv
 
+from safeexplorer.acting.copying import Rehearsal
 from safeexplorer.acting.interventions import Intervention, Situation
 from safeexplorer.acting.mixed import Acts, MixedPolicy
 from safeexplorer.acting.networks import Params
@@ -33,6 +34,8 @@ class Observer(Protocol):
 class Collector:
     """Steps E robots T steps at a time and remembers where they are in between."""
 
+    rehearses = True
+
     def __init__(
         self,
         env: VectorEnv,
@@ -46,9 +49,7 @@ class Collector:
             raise ValueError(f"autoreset_mode is {env.metadata.get('autoreset_mode')}; allowed: SAME_STEP")
         self.env, self.mixed = env, MixedPolicy(intervention, recovery, sampled)
         self.rollout_steps, self.observer = rollout_steps, observer
-        self.shaking = (
-            0.0  # share of the policy's noise on what is sent to the robots, but not on what is stored
-        )
+        self.rehearsal = Rehearsal()
         n = env.single_observation_space.shape[0]
         m = (env.single_action_space.shape or (1,))[0]  # a choice is one number
         self._rollout = blank_rollout((rollout_steps, env.num_envs), n, m)
@@ -72,10 +73,7 @@ class Collector:
             report = partial(self._report_exits, t)
             acted = self.mixed.act(self._situation(), rollout.proposed[t], progress, rng, report)
             rollout.recovering[t], rollout.action[t], rollout.recovery_log_density[t] = acted
-            sent = acted.action
-            if self.shaking:
-                sent = shaken(params, sent, noise[t], self.shaking, rng)
-            step = env.step(sent)
+            step = env.step(self._sent(params, acted.action, noise[t], rng))
             self.observation, rollout.task_reward[t], rollout.terminated[t], rollout.truncated[t], info = step
             self.distance, rollout.reached[t] = info["distance"], info.get("reached", False)
             self.episode_step = self.episode_step + 1
@@ -86,6 +84,17 @@ class Collector:
                 self._end_episodes(t, info, progress)
         self._look_ahead(progress)
         return rollout
+
+    def _sent(
+        self, params: Params, action: np.ndarray, noise: np.ndarray, rng: np.random.Generator
+    ) -> np.ndarray:
+        """What the robots are sent: the action that is stored, but for a rehearsal."""
+        shaking, radius, share = self.rehearsal
+        sent = shaken(params, action, noise, shaking, rng) if shaking else action
+        if not radius:
+            return sent
+        own = shaken(params, propose(params, self.observation), noise, share, rng)
+        return np.where((self.distance <= radius)[:, None], own, sent)
 
     def _situation(self) -> Situation:
         return Situation(self.observation, self.distance, self.episode_step)

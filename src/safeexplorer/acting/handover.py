@@ -1,59 +1,36 @@
 """From the recovery to the policy: who acts, in how large a region, and how widely the policy may explore.
 
-At first the recovery acts alone and is imitated, with more and more of the policy's noise on its actions. When the
-policy is its copy, measured on steps that it was not trained on, it gets the region in which the recovery rests. From
-then on the region grows where exits are proven to end well, stands still where too little is known, and shrinks where
-they are known to end in falls; every fall takes the policy's spread back. All of it follows from past rollouts, and M
-stands still during a rollout and its update, as Theorem 1 asks.
+At first the recovery acts alone and is copied (`copying`). The policy then gets the region in which the recovery rests.
+From then on the region grows where exits are proven to end well, stands still where too little is known, and shrinks
+where they are known to end in falls; every fall takes the policy's spread back. All of it follows from past rollouts,
+and M stands still during a rollout and its update, as Theorem 1 asks.
 """
 
-import math
-import warnings
 from dataclasses import dataclass
 
 import numpy as np
 
+from safeexplorer.acting.copying import Copying, Rehearsal
 from safeexplorer.acting.evidence import Exits, FirstExits, wilson_interval
 from safeexplorer.acting.interventions import Intervention, SafeRegion, Situation
+from safeexplorer.acting.plan import (
+    CALM,
+    CLOSING,
+    DOUBLINGS,
+    FADING,
+    FASTEST,
+    FIRST,
+    LOWEST,
+    MOST,
+    NEEDED,
+    OPENING,
+    PERIOD,
+    SHRINKING,
+    SLOWEST,
+    SMALLEST,
+    Plan,
+)
 from safeexplorer.acting.trajectory import Rollout
-
-PERIOD = 8192  # steps of all robots, at least, between two decisions
-# The copy:
-COPY = 0.1  # held-out actions within this share of the spread it starts with, root mean square
-PATIENCE = 8  # periods in which it must improve ...
-IMPROVEMENT = 0.05  # ... by this share, else it is as good as it gets
-# By how much the noise on the recovery grows in a period, up to the spread that the copy starts with.
-SHAKING = 0.5
-BROKEN = 0.5  # share of episodes; a recovery that alone falls in more is none
-# The region:
-REST = 0.95  # quantile of the recovery's own distances that the first one holds ...
-MARGIN = 1.1  # ... with this factor to spare
-NEEDED = 2e-3  # exits per step of the policy; with fewer a larger one is of no use
-SLOWEST, FASTEST = 0.02, 0.1  # growth per period; between them as the share of the policy's steps that exit
-SHRINKING = 0.05, 0.5  # per period, least and most; between them as the share of the exits that fell
-DOUBLINGS = 2  # of what must be proven, at most
-SMALLEST = 0.5  # of the first one
-# The spread, in log sigma:
-CALM = 1e-2  # exits per step of the policy; with more it does not open, and more of them must end well
-FIRST = -1.0  # at the hand-over, below the start
-OPENING = 0.2  # per calm period without a fall, and an eleventh of it after one, up to the start
-CLOSING, MOST, LOWEST = 0.2, 3, -2.0  # by a fall, by how many of a period at most, and how far in all
-FADING = 0.5  # of training: until then the floor fades, after it the ceiling
-
-
-@dataclass(frozen=True)
-class Plan:
-    """The numbers of a hand-over; one set for all robots."""
-
-    updates: int  # N
-    begin_as_recovery: bool = True
-    by_evidence: bool = True  # the radius follows the exits; else the intervention's own clock
-    hold_spread: bool = True
-    largest_radius: float = math.inf
-    imitation_share: float = 0.2  # of all updates, at most
-    safe_share: float = 0.99  # of the exits must be proven to end without a fall
-    initial_spread: float = 0.1  # standard deviation at the hand-over, as a share of half the action range
-    spread_fade: float = 2.0  # by how much the floor under log sigma falls, and the ceiling by half of it
 
 
 class Handover:
@@ -66,15 +43,7 @@ class Handover:
         self.alone = plan.begin_as_recovery or plan.by_evidence  # the recovery acts alone
         self.update = self.begun = 0  # updates so far, and those in which the recovery was alone
         self.steps = 0  # of the present period
-        # The recovery alone. Of its copy: squared errors in this period, and over how many steps; the best error of all
-        # periods before, then those of the last ones. The last distances, the newest last.
-        self.squares, self.measured = 0.0, 0
-        self.errors = np.full(PATIENCE + 1, np.inf)
-        self.distances, self.known = np.zeros(PERIOD), 0
-        self.own_falls = self.own_steps = self.own_episodes = 0
-        # Share of the policy's noise on its actions; how often that was too much; falls of this period, and of one
-        # without noise.
-        self.shake, self.setbacks, self.period_falls, self.usual_falls = 0.0, 0, 0, 0
+        self.copying = Copying(plan)
         self.radius = self.first_radius = 0.0
         self.falls = 0  # in all since the hand-over, but for those that the recovery alone would have had
         # Log sigma below its start, but for the fading.
@@ -89,9 +58,12 @@ class Handover:
         """Learn from a rollout: with the copy's errors on it, squared, from before it was trained on it, and with the
         spread that it was collected with. True if the policy takes over now."""
         self.update += 1
-        self.steps += rollout.terminated.size
         if self.alone:
-            return self._watch_recovery(rollout, squared_errors)
+            copied = self.copying.observe(rollout, squared_errors, self.update)
+            self.radius = self.first_radius = self.copying.radius
+            self.alone, self.begun = not copied, self.update if copied else 0
+            return copied
+        self.steps += rollout.terminated.size
         self.exits.add(rollout, self.radius)
         self.first_exits.add(rollout)
         if self.steps >= PERIOD:
@@ -100,71 +72,11 @@ class Handover:
             self.exits.next_period()
         return False
 
-    def _watch_recovery(self, rollout: Rollout, squared_errors: np.ndarray | None) -> bool:
-        seen = rollout.distance[np.isfinite(rollout.distance)]
-        self.distances, self.known = np.append(self.distances, seen)[-PERIOD:], self.known + len(seen)
-        falls = int(rollout.fell.sum())
-        self.own_falls, self.period_falls = self.own_falls + falls, self.period_falls + falls
-        self.own_steps += rollout.terminated.size
-        self.own_episodes += int((rollout.terminated | rollout.truncated).sum())
-        if squared_errors is not None:
-            self.squares += float(squared_errors.sum())
-            self.measured += squared_errors.size
-        over = self.update >= self.plan.imitation_share * self.plan.updates or self._is_broken()
-        if self.steps < PERIOD and not over:
-            return False
-        self.steps = 0
-        over = self._is_copy() or over
-        self._shake()
-        if not over:
-            return False
-        rest = np.quantile(self.distances[-self.known :], REST) if self.known else 0.0
-        self.first_radius = self.radius = min(MARGIN * float(rest), self.plan.largest_radius)
-        self.alone, self.begun = False, self.update
-        return True
-
-    def _is_broken(self) -> bool:
-        """Does the recovery itself fall more often than not? Then nothing is won by waiting."""
-        broken = wilson_interval(self.own_falls, self.own_episodes)[0] > BROKEN
-        if broken:
-            fell = f"{self.own_falls:,} of {self.own_episodes:,}"
-            told = "is it the right controller, and is every termination a fall (fell=)? The policy takes over now"
-            warnings.warn(f"the recovery alone fell in {fell} episodes: {told}", stacklevel=2)
-        return broken
-
-    @property
-    def steady(self) -> bool:
-        """Is the recovery shaken as much as it will be? One fall may be chance, two are not."""
-        return self.shake == 1.0 or self.setbacks > 1
-
-    def _shake(self) -> None:
-        """The recovery is shaken as far as it stays up, at most as much as the policy that will take over."""
-        before, falls = self.shake, self.period_falls
-        if before == 0.0 and not self.setbacks:
-            self.usual_falls = falls
-        if falls > 2 * self.usual_falls:
-            self.shake, self.setbacks = max(before - SHAKING, 0.0), self.setbacks + 1
-        elif not self.steady:
-            self.shake = min(before + SHAKING, 1.0)
-        self.period_falls = 0
-        if self.shake != before:  # other states: their errors do not compare
-            self.errors[:] = np.inf
-
-    def _is_copy(self) -> bool:
-        """Is the policy as close to the recovery as it will get?"""
-        if self.measured:
-            error = math.sqrt(self.squares / self.measured)
-            self.errors = np.concatenate([[self.errors[:2].min()], self.errors[2:], [error]])
-            self.squares, self.measured = 0.0, 0
-        stalled = self.errors[1:].min() > (1.0 - IMPROVEMENT) * self.errors[0]
-        close = self.errors[-1] < COPY * self.plan.initial_spread
-        return not self.plan.begin_as_recovery or (self.steady and close) or stalled
-
     def _adapt(self, log_std: np.ndarray | None) -> None:
         """After a period: what falls take back from the spread, and where the region goes."""
         falls, steps = self.exits.period()
         # As the recovery alone would.
-        falls -= int(2.0 * steps * wilson_interval(self.own_falls, self.own_steps)[0])
+        falls -= int(2.0 * steps * wilson_interval(self.copying.falls, self.copying.all_steps)[0])
         rate, (lowest, highest) = self.exits.rate(), self.exits.safe_share(self.radius)
         if falls > 0:
             self._take_back(falls, log_std)
@@ -190,7 +102,7 @@ class Handover:
         if log_std is not None:
             fell_with = float((log_std - self.initial_log_std).mean()) + self._faded()[1]
             self.opened = min(self.opened, fell_with)
-        self.opened = max(self.opened - CLOSING * min(falls, MOST), LOWEST)
+        self.opened = max(self.opened - CLOSING * min(falls, MOST), min(LOWEST, self.opened))
 
     def cut(self) -> None:
         """New episodes begin everywhere."""
@@ -204,10 +116,9 @@ class Handover:
         """Is the recovery to be copied now?"""
         return self.alone and self.plan.begin_as_recovery
 
-    def shaking(self, gaussian: bool) -> float:
-        """Share of the policy's noise that is put on the recovery's actions; of choices, how many are drawn anew."""
-        share = self.shake if self.imitating else 0.0
-        return share if gaussian else share * self.plan.initial_spread
+    def rehearsal(self, gaussian: bool) -> Rehearsal:
+        """What is sent to the robots in the next rollout instead of the recovery's actions."""
+        return self.copying.rehearsal(gaussian) if self.imitating else Rehearsal()
 
     @property
     def asked(self) -> float:
@@ -253,39 +164,36 @@ class Handover:
         """How it stands, in numbers."""
         nothing = dict.fromkeys(self.columns)
         if self.alone or self.begun == self.update:
-            error = float(self.errors[-1])
-            return nothing | {"imitation_error": error if math.isfinite(error) else None}
+            return nothing | self.copying.report()
         lowest, highest = self.exits.safe_share(self.radius)
         beta, gap = self.first_exits.bounds(gamma)
         known = (None, lowest, highest, self.exits.rate(), beta, gap)
         return dict(zip(self.columns, known, strict=True))
 
-    WHOLE = ("alone", "update", "begun", "steps", "measured", "known")
-    WHOLE += ("own_falls", "own_steps", "own_episodes", "setbacks", "period_falls", "usual_falls", "falls")
-    NUMBERS = ("radius", "first_radius", "opened", "squares", "shake")
+    WHOLE = ("alone", "update", "begun", "steps", "falls")
+    NUMBERS = ("radius", "first_radius", "opened")
+
+    @property
+    def _parts(self) -> dict[str, Copying | Exits | FirstExits]:
+        return {"copying": self.copying, "exits": self.exits, "first_exits": self.first_exits}
 
     def get_state(self) -> dict[str, dict[str, np.ndarray]]:
         """Everything, as arrays of finite numbers."""
         own = {
             "whole": np.array([getattr(self, name) for name in self.WHOLE], np.int64),
             "numbers": np.array([getattr(self, name) for name in self.NUMBERS]),
-            "errors": np.where(np.isfinite(self.errors), self.errors, -1.0),
-            "distances": self.distances,
         }
-        return {"own": own, "exits": self.exits.get_state(), "first_exits": self.first_exits.get_state()}
+        return {"own": own} | {name: part.get_state() for name, part in self._parts.items()}
 
     def set_state(self, state: dict[str, dict[str, np.ndarray]]) -> None:
         """Go on from `get_state`."""
-        own = state["own"]
-        for name, number in zip(self.WHOLE, own["whole"], strict=True):
+        for name, number in zip(self.WHOLE, state["own"]["whole"], strict=True):
             setattr(self, name, int(number))
-        for name, number in zip(self.NUMBERS, own["numbers"], strict=True):
+        for name, number in zip(self.NUMBERS, state["own"]["numbers"], strict=True):
             setattr(self, name, float(number))
         self.alone = bool(self.alone)
-        self.errors = np.where(own["errors"] < 0, np.inf, own["errors"])
-        self.distances = own["distances"]
-        self.exits.set_state(state["exits"])
-        self.first_exits.set_state(state["first_exits"])
+        for name, part in self._parts.items():
+            part.set_state(state[name])
 
 
 @dataclass(frozen=True)

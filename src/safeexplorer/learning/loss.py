@@ -47,8 +47,11 @@ def normalised(advantage: Any, weight: Any) -> Any:
     return centred / (jnp.sqrt(variance) + 1e-8)
 
 
-def loss_terms(params: Params, batch: Batch, hyper: Hyperparameters, late: Rows | None = None) -> Losses:
-    """The terms of L on one minibatch; `late` are recovery steps whose outcome came after their rollout.
+def loss_terms(
+    params: Params, batch: Batch, hyper: Hyperparameters, late: Rows | None = None, imitation_share: Any = 1.0
+) -> Losses:
+    """The terms of L on one minibatch; `late` are recovery steps whose outcome came after their rollout,
+    `imitation_share` multiplies lambda.
 
     What carries no weight is replaced by zero *before* it enters a function that could overflow: an
     outer mask alone would still let a NaN through the gradient.
@@ -86,7 +89,7 @@ def loss_terms(params: Params, batch: Batch, hyper: Hyperparameters, late: Rows 
     return Losses(
         policy=policy,
         value=hyper.value_coefficient * critic,
-        compat=hyper.lambda_compat * compat,
+        compat=hyper.lambda_compat * imitation_share * compat,
         entropy=-hyper.entropy_coefficient * spread,
         approx_kl=weighted_mean(ratio - 1.0 - log_ratio, batch.policy_weight),
         clip_share=weighted_mean(jnp.abs(ratio - 1.0) > hyper.clip, batch.policy_weight),
@@ -110,8 +113,8 @@ def importance_term(log_pi: Any, batch: Batch, advantage: Any) -> Any:
 
 
 def total_loss(
-    params: Params, batch: Batch, hyper: Hyperparameters, late: Rows | None = None
+    params: Params, batch: Batch, hyper: Hyperparameters, late: Rows | None = None, imitation_share: Any = 1.0
 ) -> tuple[Any, Losses]:
     """L and its terms."""
-    losses = loss_terms(params, batch, hyper, late)
+    losses = loss_terms(params, batch, hyper, late, imitation_share)
     return losses.policy + losses.value + losses.compat + losses.entropy, losses

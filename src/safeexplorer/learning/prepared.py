@@ -8,8 +8,9 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from safeexplorer.acting.handover import PERIOD, Handover
+from safeexplorer.acting.handover import Handover
 from safeexplorer.acting.networks import Params
+from safeexplorer.acting.plan import PERIOD
 from safeexplorer.acting.policy import is_gaussian, propose, softened
 from safeexplorer.acting.trajectory import Rollout
 from safeexplorer.learning.hyperparameters import Hyperparameters
@@ -71,12 +72,12 @@ class PreparedLearner:
         spread = self._spread()
         learn, rate = self.learn, learning_rate
         if imitating:
-            left = max(IMITATION_DECAY ** (self.handover.own_steps / PERIOD), 0.1)
+            left = max(IMITATION_DECAY ** (self.handover.copying.all_steps / PERIOD), 0.1)
             learn, rate = self.imitate, IMITATION_RATE * left
         errors = squared_errors(self.params, seen, self.handover) if imitating else None
         acted_with = self.params.get("log_std")
-        pace = np.float32(self.pace)
-        self.state, metrics = learn(self.state, rollout, order, np.float32(rate), spread, late, pace)
+        scales = np.float32(self.pace), self._imitation_share()
+        self.state, metrics = learn(self.state, rollout, order, np.float32(rate), spread, late, *scales)
         if self.method.limit_updates and not imitating:
             self.pace = paced(self.pace, float(metrics["approx_kl"]), self.hyper.target_kl)
         if self.handover is not None and self.handover.observe(seen, errors, acted_with):
@@ -99,6 +100,14 @@ class PreparedLearner:
             self._with(self.scale.add(rollout, self.state.params))
             rollout = self.scale.apply(rollout)
         return (rollout if self.normaliser is None else self.normaliser.apply(rollout)), late
+
+    def _imitation_share(self) -> np.float32:
+        """(sigma / sigma_0)^2, so that imitation pulls on a narrow policy's mean as it does on the first one's: the
+        gradient of log pi goes as 1 / sigma^2, that of the surrogate as 1 / sigma."""
+        if self._spread() is None:
+            return np.float32(1.0)
+        narrower = np.mean(self.params["log_std"] - self.handover.initial_log_std)
+        return np.float32(min(np.exp(2.0 * narrower), 1.0))
 
     def _spread(self) -> tuple[np.ndarray, np.ndarray] | None:
         spread = self.handover.spread() if self.handover is not None and is_gaussian(self.params) else None

@@ -81,8 +81,8 @@ def make_learn(method: Method, hyper: Hyperparameters) -> Callable:
     argument, so that the update is a pure function and can be repeated exactly. `spread` holds the lowest and the
     highest log sigma, [m] each; without it the floor is the hyperparameters'. `late` are rows to imitate besides.
     `pace` multiplies the policy's steps where the method limits its updates; a minibatch on which it has moved too far
-    moves it no further. With a `desired_kl` the learning rate follows the minibatches (`adapted`); the metrics hold
-    its last value.
+    moves it no further, and the critic's gradient is clipped apart from the policy's. `imitation` multiplies lambda.
+    With a `desired_kl` the learning rate follows the minibatches (`adapted`); the metrics hold its last value.
     """
     adam = optimizer(hyper)
     discounts = (hyper.gamma, hyper.gae_lambda)
@@ -95,6 +95,7 @@ def make_learn(method: Method, hyper: Hyperparameters) -> Callable:
         spread: tuple[Any, Any] | None = None,
         late: Rows | None = None,
         pace: Any = 1.0,
+        imitation: Any = 1.0,
     ):
         appraisal = appraise(state.params, rollout, stored_action(rollout, method))
         labelled, segments = label(rollout, appraisal, method, discounts, hyper.per_segment)
@@ -108,11 +109,13 @@ def make_learn(method: Method, hyper: Hyperparameters) -> Callable:
         of_policy, _ = ravel_pytree(jax.tree.map_with_path(is_policy, state.params))
 
         def loss(theta, batch, late):
-            return total_loss(params_of(theta), batch, hyper, late)
+            return total_loss(params_of(theta), batch, hyper, late, imitation)
 
         def minibatch_step(carry, minibatch):
             (theta, moments, rate), (rows, late) = carry, minibatch
             gradient, losses = jax.grad(loss, has_aux=True)(theta, unpack(rows), late)
+            if method.limit_updates:
+                gradient = clipped_apart(gradient, of_policy, hyper.max_gradient_norm)
             step, moments = adam.update(gradient, moments)
             if method.limit_updates:
                 allowed = jnp.where(losses.approx_kl > TOO_FAR * hyper.target_kl, 0.0, pace)
@@ -140,6 +143,16 @@ def make_learn(method: Method, hyper: Hyperparameters) -> Callable:
         return state, metrics
 
     return jax.jit(learn)
+
+
+def clipped_apart(gradient: Any, of_policy: Any, largest: float) -> Any:
+    """Policy and critic clipped to the largest norm each: the gradient of a narrow policy goes as 1 / sigma, and under
+    one norm for both the critic's would all but vanish beside it."""
+
+    def clipped(part: Any) -> Any:
+        return part * jnp.minimum(1.0, largest / jnp.maximum(jnp.linalg.norm(part), 1e-12))
+
+    return clipped(gradient * of_policy) + clipped(gradient * (1.0 - of_policy))
 
 
 def is_policy(path: Any, leaf: Any) -> Any:

@@ -78,7 +78,7 @@ class Protocol:
         """Every run is evaluated: SafeExplorer as often as the paper does, the others now and then."""
         if self.smoke:
             return {"eval_every": 1, "eval_episodes": 1}
-        often = settings.method.startswith("safeexplorer")
+        often = settings.method == "safeexplorer"
         return {"eval_every": 4 if often else max(settings.resolved().updates // EVALUATIONS, 1)}
 
 

@@ -32,7 +32,7 @@ def loop_world(
         nonlocal held_before
         held_before = loop.armed
         collector.asked_to_stop = run.asked_to_stop
-        run.rehearse(collector.blank())
+        run.compile(collector.blank())
         if not held_before:
             collector.arm(run.params)
 

@@ -8,8 +8,8 @@ from pathlib import Path
 from typing import Any
 
 from safeexplorer.acting.costs import COSTS
-from safeexplorer.acting.handover import Plan
 from safeexplorer.acting.networks import ACTIVATIONS
+from safeexplorer.acting.plan import Plan
 from safeexplorer.acting.schedules import SHAPES
 from safeexplorer.files.fields import check_fields, demand, plain, setting, share_of
 from safeexplorer.learning.hyperparameters import ConstrainedHyperparameters, Hyperparameters
@@ -21,15 +21,16 @@ from safeexplorer.runs.facts import read_facts
 INTERVENTIONS = ("safe_region", "jump_start")
 SCHEDULES = (*SHAPES, "constant", "auto")
 
-# Settings whose default is the method's: the paper's PPO table, and the constrained baselines' of OmniSafe, whose
-# epochs are 2048 steps of all robots together.
-PPO_DEFAULTS = {"rollout_steps": 2048, "max_gradient_norm": 0.5, "adam_epsilon": 1e-5}
+# Settings whose default is the method's: the paper's PPO table; the constrained baselines' of OmniSafe, whose epochs
+# are 2048 steps of all robots together; and those of the hand-over, whose updates are as short.
+PPO_DEFAULTS = {"rollout_steps": 2048, "minibatches": 32, "max_gradient_norm": 0.5, "adam_epsilon": 1e-5}
 PAPER_DEFAULTS = {"schedule": "linear", "lambda_compat": 1e-3}
 AUTO_DEFAULTS = {"schedule": "auto", "lambda_compat": 1e-2}
-CONSTRAINED_EPOCH = 2048
+SHORT_UPDATE, SHORTEST_ROLLOUT = 2048, 24  # steps of all robots together; of one
+MINIBATCH, MOST_MINIBATCHES = 256, 32  # steps, where nobody says how many there are to be
 LARGEST_BATCH = 2**24  # steps per update
 ON_DEVICE = ("desired_kl", "start_states", "critic_observations")  # settings of environments in JAX alone
-CONSTRAINED_DEFAULTS = {"max_gradient_norm": 40.0, "adam_epsilon": 1e-8}
+CONSTRAINED_DEFAULTS = {"minibatches": 32, "max_gradient_norm": 40.0, "adam_epsilon": 1e-8}
 
 
 @dataclass(frozen=True)
@@ -47,7 +48,10 @@ class Settings:
     recovery: str = setting("default", "recovery policy: a shipped name, hold, passive, or a file")
     num_envs: int = setting(4, "robots simulated side by side", 1, 65536)
     rollout_steps: int | None = setting(
-        None, "steps per robot and update: 2048, or 2048 / num_envs for the constrained methods", 1, 10**6
+        None,
+        "steps per robot and update: 2048, or 2048 / num_envs for safeexplorer_auto and the constrained methods",
+        1,
+        10**6,
     )
     threads: int = setting(1, "threads for the simulation; the results do not depend on it", 1, 256)
     hidden: tuple[int, ...] = setting((64, 64), "widths of the hidden layers of actor and critic")
@@ -89,7 +93,9 @@ class Settings:
         at_most=0,
     )
     epochs: int = setting(10, "passes over each rollout", 1, 10**4)
-    minibatches: int = setting(32, "minibatches per pass", 1)
+    minibatches: int | None = setting(
+        None, "minibatches per pass: 32, or of 256 steps with safeexplorer_auto", 1
+    )
     intervention: str = setting(
         "safe_region", "who acts when: safe_region or jump_start", choices=INTERVENTIONS
     )
@@ -107,7 +113,7 @@ class Settings:
         None, "let the recovery act alone until the policy is its copy; the method's own if not given"
     )
     imitation_share: float = setting(
-        0.2, "with begin_as_recovery: the largest share of training it may take", 0, 1
+        0.3, "with begin_as_recovery: the largest share of training it may take", 0, 1
     )
     safe_share: float = setting(
         0.99, "share of exits that must be proven to end well before the region grows", 0, 1
@@ -236,10 +242,21 @@ def method_defaults(settings: Settings) -> dict[str, Any]:
     row = get_method(settings.method)
     parts = {name: getattr(row, name) for name in PARTS}
     parts |= AUTO_DEFAULTS if row == SAFEEXPLORER_AUTO else PAPER_DEFAULTS
-    if settings.method not in CONSTRAINED:
-        return PPO_DEFAULTS | parts
-    robots = settings.num_envs if settings.num_envs in range(1, CONSTRAINED_EPOCH) else 1
-    return CONSTRAINED_DEFAULTS | parts | {"rollout_steps": CONSTRAINED_EPOCH // robots}
+    robots = settings.num_envs if settings.num_envs in range(1, LARGEST_BATCH) else 1  # else it is refused
+    if settings.method in CONSTRAINED:
+        return CONSTRAINED_DEFAULTS | parts | {"rollout_steps": max(SHORT_UPDATE // robots, 1)}
+    if row == SAFEEXPLORER_AUTO:
+        steps = settings.rollout_steps or max(SHORT_UPDATE // robots, SHORTEST_ROLLOUT)
+        parts |= {"rollout_steps": steps, "minibatches": minibatches_of(robots * steps)}
+    return PPO_DEFAULTS | parts
+
+
+def minibatches_of(size: Any) -> int:
+    """How many of about 256 steps make up an update of `size` steps; 1 where that is no number of steps."""
+    if not isinstance(size, int):
+        return 1
+    most = min(max(size // MINIBATCH, 1), MOST_MINIBATCHES)
+    return max(count for count in range(1, most + 1) if size % count == 0)
 
 
 def robot_defaults(settings: Settings) -> dict[str, Any]:

@@ -68,6 +68,8 @@ class Training:
         self.intervention = handed_over(world.intervention, self.handover)
         who, sampled = (self.env, self.recovery, self.intervention), settings.method_row().sampled_recovery
         self.collector = world.make_collector(*who, settings.rollout_steps, sampled=sampled)
+        if self.handover is not None:
+            self.handover.copying.rehearses &= self.collector.rehearses
         self.collector.reset(self.env_seed)
         self.ledger = Ledger(self.env.num_envs)
         self.trailing: deque[float] = deque(maxlen=TRAILING)
@@ -108,7 +110,7 @@ class Training:
         """T steps under the mixed policy."""
         self.records.exits.begin(self.update, self.radius(progress), self.streams.record)
         if self.handover is not None:
-            self.collector.shaking = self.handover.shaking(is_gaussian(self.params))
+            self.collector.rehearsal = self.handover.rehearsal(is_gaussian(self.params))
         rollout = self.collector.collect(self.params, progress, self.streams.actor)
         if self.reroller is not None:
             rollout = self.reroller.fill(rollout, self.collector, self.params, progress, self.streams.record)
@@ -132,7 +134,7 @@ class Training:
             )
         return learned
 
-    def rehearse(self, rollout: Rollout) -> None:
+    def compile(self, rollout: Rollout) -> None:
         """Updates that leave no trace, to compile them before it matters how long it takes."""
         state, size = self.learner.get_state(), self.settings.batch_size
         order = np.tile(np.arange(size, dtype=np.int32), (self.settings.epochs, 1))
