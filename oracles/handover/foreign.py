@@ -2,7 +2,8 @@
 
     make foreign              # or: python oracles/handover/foreign.py --only hopper --seeds 1
 
-Every run is a process of its own; stopped, the same command goes on. Results: results/handover/foreign.json.
+Every run is a process of its own; stopped, the same command goes on. Results: results/handover/foreign.json, in which
+a run replaces the one of the same environment, method and seed.
 """
 
 from __future__ import annotations
@@ -62,6 +63,13 @@ def record(name: str, run: Result) -> dict[str, Any]:
     )
 
 
+def merged(known: list[dict[str, Any]], new: list[dict[str, Any]]) -> list[dict[str, Any]]:
+    """One record per environment, method and seed, in that order; the new one where there are two."""
+    by_run = {(r["environment"], r["method"], r["seed"]): r for r in [*known, *new]}
+    order = list(FOREIGN)
+    return [by_run[key] for key in sorted(by_run, key=lambda key: (order.index(key[0]), *key[1:]))]
+
+
 def table(records: list[dict[str, Any]]) -> str:
     """A row per environment, PPO / safeexplorer_auto: falls per seed, then mean returns."""
     lines = [
@@ -101,7 +109,8 @@ def main() -> None:
         compare(partial(make, name), args.methods, seeds, steps, args.folder / name, args.workers)
     found = {name: sorted((args.folder / name).glob("*/run.json")) for name in FOREIGN}
     runs = [(name, run) for name in FOREIGN for run in load_results([file.parent for file in found[name]])]
-    records = [record(name, run) for name, run in runs if run.finished]
+    known = json.loads(args.out.read_text())["runs"] if args.out.exists() else []
+    records = merged(known, [record(name, run) for name, run in runs if run.finished])
     versions = provenance() | {package: installed_version(package) for package in ("box2d", "scipy")}
     facts = {"settings": SETTINGS, "episodes_alone": EPISODES, "versions": versions, "runs": records}
     args.out.parent.mkdir(parents=True, exist_ok=True)
