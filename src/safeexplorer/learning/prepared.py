@@ -22,9 +22,10 @@ from safeexplorer.learning.waiting import WaitingRows
 
 IMITATION_WEIGHT = 1.0  # lambda while the recovery acts alone
 IMITATION_RATE, IMITATION_DECAY = 1e-3, 0.95  # step size of Adam then, and what is left of it after a period
+FINER = 4  # minibatches then for every one of the policy's updates, where they can be divided
 # By which the pace of the policy's steps changes after an update, and the least it can be.
 PACE, SLOWEST = 1.5, 0.05
-LATE_ROWS = 64  # of a minibatch, at most: steps whose outcome came after their rollout
+LATE_ROWS = 64  # of a minibatch of the policy's, at most: steps whose outcome came after their rollout
 ROOM = 8192  # steps that can wait, at least
 
 
@@ -51,11 +52,14 @@ class PreparedLearner:
             room = max(2 * robots * steps, ROOM)
             self.rows = WaitingRows(room, observation_size, action_size)
             self.late = hyper.minibatches * min(robots * steps // hyper.minibatches, LATE_ROWS)
+            self.late_while_imitating = robots * steps  # all that come in can go out
         begins_narrow = handover is not None and (handover.imitating or handover.plan.hold_spread)
         if begins_narrow and is_gaussian(params):
             params = params | {"log_std": handover.initial_log_std.astype(np.float32)}
         self.learn = make_learn(method, hyper)
-        self.imitate = make_learn(imitation_of(method), replace(hyper, lambda_compat=IMITATION_WEIGHT))
+        finer = FINER if robots * steps // hyper.minibatches % FINER == 0 else 1
+        changes = {"lambda_compat": IMITATION_WEIGHT, "minibatches": finer * hyper.minibatches}
+        self.imitate = make_learn(imitation_of(method), replace(hyper, **changes))
         self.state, self.pace = init_learner(params, hyper), 1.0
         self._publish()
 
@@ -68,7 +72,7 @@ class PreparedLearner:
     def update(self, rollout: Rollout, order: np.ndarray, learning_rate: float) -> dict[str, float | None]:
         """Learn from one rollout; a row of metrics, with `finite` among them."""
         imitating = self.handover is not None and self.handover.imitating
-        seen, rollout, late = rollout, *self._prepare(rollout)
+        seen, rollout, late = rollout, *self._prepare(rollout, imitating)
         spread = self._spread()
         learn, rate = self.learn, learning_rate
         if imitating:
@@ -88,12 +92,12 @@ class PreparedLearner:
         self._publish()
         return as_row(metrics) | self._report(spread)
 
-    def _prepare(self, rollout: Rollout) -> tuple[Rollout, Any]:
+    def _prepare(self, rollout: Rollout, imitating: bool) -> tuple[Rollout, Any]:
         """The rollout as the learner sees it, and the steps of earlier ones that are to be imitated now."""
         late = None
         if self.rows is not None:
             rollout = self.rows.hold_back(rollout)
-            late = self.rows.release(self.late)
+            late = self.rows.release(self.late_while_imitating if imitating else self.late)
             if self.normaliser is not None:
                 late = late._replace(observation=self.normaliser.of(late.observation))
         if self.scale is not None:
