@@ -53,6 +53,9 @@ def under(prefix: str, flat: dict[str, np.ndarray]) -> dict[str, np.ndarray]:
     return {name.removeprefix(prefix): array for name, array in flat.items() if name.startswith(prefix)}
 
 
+WHY = "the file is damaged, or another version of safeexplorer wrote it (its commit is in run.json)"
+
+
 def unflatten_like(template: Any, flat: dict[str, np.ndarray], prefix: str = "") -> Any:
     """Put the arrays of `flat` back into the shape of `template`; shapes and types must agree."""
     if isinstance(template, dict):
@@ -61,10 +64,11 @@ def unflatten_like(template: Any, flat: dict[str, np.ndarray], prefix: str = "")
         parts = [unflatten_like(v, flat, join(prefix, i)) for i, v in enumerate(template)]
         return type(template)(*parts) if hasattr(template, "_fields") else type(template)(parts)
     if prefix not in flat:
-        raise DamagedCheckpoint(f"{prefix} is missing")
+        raise DamagedCheckpoint(f"{prefix} is missing; {WHY}")
     wanted, got = np.asarray(template), flat[prefix]
     if wanted.shape != got.shape or wanted.dtype != got.dtype:
-        raise DamagedCheckpoint(f"{prefix} is {got.dtype}{got.shape}, expected {wanted.dtype}{wanted.shape}")
+        expected = f"expected {wanted.dtype}{wanted.shape}"
+        raise DamagedCheckpoint(f"{prefix} is {got.dtype}{got.shape}, {expected}; {WHY}")
     return got
 
 
