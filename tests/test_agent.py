@@ -223,3 +223,13 @@ def test_an_audit_reads_observations_rewards_and_radius_as_a_handed_over_agent_d
     paid = paid_params(made.learner)["critic"][-1]
     np.testing.assert_allclose(paid["weight"], scale * made.learner.params["critic"][-1]["weight"], rtol=1e-6)
     assert scale != 1.0
+
+
+def test_minibatches_are_checked_against_the_robots_that_are_there():
+    """Three robots make 3 * 32 = 96 steps an update, of which 6 is a divisor and 64 is none."""
+    given = {"recovery": pull_back, "region": SafeRegion(0.5, far), "rollout_steps": 32}
+    assert SafeExplorer([Drift] * 3, minibatches=6, **given).settings.num_envs == 3
+    with pytest.raises(
+        ValueError, match="minibatches is 64; allowed: a divisor of num_envs \\* rollout_steps = 96"
+    ):
+        SafeExplorer([Drift] * 3, minibatches=64, **given)

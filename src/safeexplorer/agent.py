@@ -114,7 +114,8 @@ class SafeExplorer:
         region_settings = settings_of(intervention or region, env)
         if method is None:
             method = "safeexplorer_auto" if region_settings.get("schedule") == "auto" else "safeexplorer"
-        given = {"robot": robot, "method": method, "seed": seed, "num_envs": num_envs}
+        count = len(env) if isinstance(env, list | tuple) else getattr(env, "num_envs", num_envs)
+        given = {"robot": robot, "method": method, "seed": seed, "num_envs": count}
         own = jax_settings(method) if is_jax_environment(env) else {}
         given |= own | region_settings | settings
         if robot is None:

@@ -95,7 +95,9 @@ def test_the_copy_does_what_the_recovery_does(env, recovery):
 def test_a_categorical_copy_starts_with_the_chosen_spread():
     made = agent(Choice, choose_back, imitation_share=0.9, rollout_steps=512, epochs=10)
     made.learn(20 * 1024, callback=lambda agent, row: agent.learner.handover.alone)
-    states = np.tile(np.array([[0.1, 0.5]], np.float32), (4000, 1))  # where it mostly is; further out it is surer
+    states = np.tile(
+        np.array([[0.1, 0.5]], np.float32), (4000, 1)
+    )  # where it mostly is; further out it is surer
     action, _ = made.predict(states)
     assert 0.7 < np.mean(action == choose_back(states)) < 0.97
 
