@@ -14,8 +14,9 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
+import gymnasium
 import numpy as np
-from environments import FOREIGN
+from environments import FOREIGN, Foreign
 
 from safeexplorer import SafeExplorer, SafeRegion, compare
 from safeexplorer.files.provenance import installed_version, provenance
@@ -24,7 +25,7 @@ from safeexplorer.runs.results import Result, load_results
 METHODS = ("ppo", "safeexplorer_auto")
 # 2,048 steps an update, as is usual for PPO in short trainings; everything else is the class's own.
 SETTINGS = {"num_envs": 4, "rollout_steps": 512}
-EPISODES = 20  # of a policy alone, at the end
+EPISODES, START = 20, 1000  # of a policy alone, at the end, and the seed of the first
 
 
 def make(name: str, method: str, seed: int) -> SafeExplorer:
@@ -48,8 +49,24 @@ def alone(name: str, run: Result) -> dict[str, float]:
     it = FOREIGN[name]
     agent = SafeExplorer.load(run.folder)
     agent.fell = it.fell
-    judged = agent.evaluate([it.make] * EPISODES, seed=1000)
+    judged = agent.evaluate([it.make] * EPISODES, seed=START)
     return {"alone_return": judged.total_return, "alone_falls": judged.falls}
+
+
+def falls_of_recovery(name: str) -> float:
+    """The share of the same episodes in which the recovery alone falls."""
+    it = FOREIGN[name]
+    return float(np.mean([recovery_falls(it, it.make(), START + number) for number in range(EPISODES)]))
+
+
+def recovery_falls(it: Foreign, env: gymnasium.Env, seed: int) -> bool:
+    """Does an episode under the recovery end in a fall?"""
+    observation, _ = env.reset(seed=seed)
+    while True:
+        action = it.recovery(np.asarray(observation, np.float32)[None])[0]
+        observation, _, terminated, truncated, info = env.step(action)
+        if terminated or truncated:
+            return bool(info[it.fell] if it.fell else terminated)
 
 
 def record(name: str, run: Result) -> dict[str, Any]:
@@ -112,7 +129,9 @@ def main() -> None:
     known = json.loads(args.out.read_text())["runs"] if args.out.exists() else []
     records = merged(known, [record(name, run) for name, run in runs if run.finished])
     versions = provenance() | {package: installed_version(package) for package in ("box2d", "scipy")}
-    facts = {"settings": SETTINGS, "episodes_alone": EPISODES, "versions": versions, "runs": records}
+    recoveries = {name: falls_of_recovery(name) for name in FOREIGN}
+    facts = {"settings": SETTINGS, "episodes_alone": EPISODES, "versions": versions}
+    facts |= {"falls_of_recovery_alone": recoveries, "runs": records}
     args.out.parent.mkdir(parents=True, exist_ok=True)
     args.out.write_text(json.dumps(facts, indent=1) + "\n")
     print(table(records))
