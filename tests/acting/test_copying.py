@@ -167,10 +167,10 @@ def test_a_copy_is_tried_up_to_the_share_of_training_that_imitation_may_take():
     assert answers == [False] * 10 + [True]
 
 
-def test_falls_of_the_copy_are_not_the_recoverys_own():
+def test_falls_and_steps_of_the_copy_are_not_the_recoverys_own():
     made = tried()
     tell(made, [fallen(60)], first=4)
-    assert made.falls == 0
+    assert made.falls == 0 and made.alone_steps == 3 * PERIOD
 
 
 @pytest.mark.parametrize("distance", [np.nan, 0.0])

@@ -45,7 +45,7 @@ class Copying:
         self.rehearses = plan.begin_as_recovery  # else nothing but the recovery's own actions is ever sent
         self.steps = 0  # of the present period
         # Of the recovery alone, in all; the last distances, the newest last.
-        self.falls = self.all_steps = self.episodes = 0
+        self.falls = self.alone_steps = self.episodes = 0
         self.distances, self.known = np.zeros(PERIOD), 0
         # Share of the policy's noise on its actions; how often that was too much; falls of this period, and of one
         # without noise.
@@ -61,7 +61,6 @@ class Copying:
         """Learn from a rollout, the copy's errors on it being from before it was trained on it. True: the policy is as
         much of a copy as it will be."""
         self.steps += rollout.terminated.size
-        self.all_steps += rollout.terminated.size
         if self.trying:
             self._try(rollout)
         else:
@@ -87,6 +86,7 @@ class Copying:
         seen = rollout.distance[np.isfinite(rollout.distance)]
         self.distances, self.known = np.append(self.distances, seen)[-PERIOD:], self.known + len(seen)
         falls = int(rollout.fell.sum())
+        self.alone_steps += rollout.terminated.size
         self.falls, self.period_falls = self.falls + falls, self.period_falls + falls
         self.episodes += int((rollout.terminated | rollout.truncated).sum())
         if squared_errors is not None:
@@ -154,7 +154,7 @@ class Copying:
         error = float(self.errors[-1])
         return {"exit_rate" if self.trying else "imitation_error": error if math.isfinite(error) else None}
 
-    WHOLE = ("steps", "falls", "all_steps", "episodes", "known", "setbacks", "period_falls", "usual_falls")
+    WHOLE = ("steps", "falls", "alone_steps", "episodes", "known", "setbacks", "period_falls", "usual_falls")
     WHOLE += ("judged", "trying")
     NUMBERS = ("shake", "wrong", "radius")
 

@@ -76,7 +76,7 @@ class Handover:
         """After a period: what falls take back from the spread, and where the region goes."""
         falls, steps = self.exits.period()
         # As the recovery alone would.
-        falls -= int(2.0 * steps * wilson_interval(self.copying.falls, self.copying.all_steps)[0])
+        falls -= int(2.0 * steps * wilson_interval(self.copying.falls, self.copying.alone_steps)[0])
         rate, (lowest, highest) = self.exits.rate(), self.exits.safe_share(self.radius)
         if falls > 0:
             self._take_back(falls, log_std)

@@ -76,7 +76,8 @@ class PreparedLearner:
         spread = self._spread()
         learn, rate = self.learn, learning_rate
         if imitating:
-            left = max(IMITATION_DECAY ** (self.handover.copying.all_steps / PERIOD), 0.1)
+            before = self.handover.update * seen.terminated.size
+            left = max(IMITATION_DECAY ** (before / PERIOD), 0.1)
             learn, rate = self.imitate, IMITATION_RATE * left
         errors = squared_errors(self.params, seen, self.handover) if imitating else None
         acted_with = self.params.get("log_std")
