@@ -72,13 +72,12 @@ class Protocol:
         base = replace(base, **(SMOKE if self.smoke else {}), **changes)
         whole = SMOKE_UPDATES * base.batch_size if self.smoke else self.steps or get_robot(robot).budget
         whole = replace(base, steps=round(arm.budget * whole))
-        return replace(whole, **self.evaluations(whole))
+        return replace(whole, **self.evaluations(whole, often=arm.plain and arm.method == "safeexplorer"))
 
-    def evaluations(self, settings: Settings) -> dict[str, int]:
-        """Every run is evaluated: SafeExplorer as often as the paper does, the others now and then."""
+    def evaluations(self, settings: Settings, often: bool) -> dict[str, int]:
+        """Every run is evaluated: the runs of the objective gap as often as the paper does, the others now and then."""
         if self.smoke:
             return {"eval_every": 1, "eval_episodes": 1}
-        often = settings.method == "safeexplorer"
         return {"eval_every": 4 if often else max(settings.resolved().updates // EVALUATIONS, 1)}
 
 
