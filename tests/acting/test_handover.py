@@ -81,11 +81,29 @@ def test_it_stands_still_where_nobody_or_hardly_anybody_leaves():
     assert feed(begun(), busy(16), 30).radius == pytest.approx(0.11)  # of 8192 steps: below two in a thousand
 
 
-def test_each_of_the_first_two_falls_halves_the_doubt():
+def test_each_of_the_first_five_falls_halves_the_doubt():
     made = begun()
-    for asked in (0.995, 0.9975, 0.9975):
-        feed(made, busy(40, falls=1))
-        assert made.asked == pytest.approx(asked)
+    for halvings in (1, 2, 3, 4, 5, 5):
+        feed(made, busy(70, falls=1))
+        assert made.asked == pytest.approx(1.0 - 0.01 / 2**halvings)
+
+
+def test_a_fall_takes_half_of_what_the_region_has_grown_by_and_leaves_the_spread():
+    made = feed(begun(spread_fade=0.0), busy(60), 20)
+    grown = made.radius - 0.11
+    assert grown > 0.02
+    assert feed(made, busy(60, falls=1)).radius == pytest.approx(0.11 + grown / 2)
+    np.testing.assert_allclose(made.spread()[1], START)
+    made = feed(feed(begun(spread_fade=0.0), busy(60), 20), busy(60, falls=2))
+    assert made.radius == pytest.approx(0.11 + grown / 4)
+
+
+def test_where_the_region_has_hardly_grown_a_fall_takes_from_the_spread():
+    made = feed(begun(spread_fade=0.0), busy(60), 8)
+    assert 0.11 < made.radius <= 1.1 * 0.11
+    radius = made.radius
+    assert feed(made, busy(60, falls=1)).radius == radius
+    np.testing.assert_allclose(made.spread()[1], START - 0.2)
 
 
 def test_where_many_steps_exit_more_of_the_exits_must_end_well_to_a_limit():

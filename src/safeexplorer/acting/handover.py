@@ -11,7 +11,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from safeexplorer.acting.copying import Copying, Rehearsal
-from safeexplorer.acting.evidence import Exits, FirstExits, wilson_interval
+from safeexplorer.acting.evidence import NEAR, Exits, FirstExits, wilson_interval
 from safeexplorer.acting.interventions import Intervention, SafeRegion, Situation
 from safeexplorer.acting.plan import (
     CALM,
@@ -79,14 +79,14 @@ class Handover:
         falls -= int(2.0 * steps * wilson_interval(self.copying.falls, self.copying.alone_steps)[0])
         rate, (lowest, highest) = self.exits.rate(), self.exits.safe_share(self.radius)
         if falls > 0:
-            self._take_back(falls, log_std)
+            self._give_back(falls, log_std)
         elif rate < CALM and self.opened < 0.0:
             self.opened = min(self.opened + OPENING / (1.0 + 10.0 * self.falls), 0.0)
         if not self.plan.by_evidence:
             return
         if highest < 1.0 - self._doubt():
             self.radius = self._smaller(self.radius / (1.0 + np.clip(1.0 - highest, *SHRINKING)))
-        elif lowest >= self.asked and rate >= NEEDED:
+        elif falls <= 0 and lowest >= self.asked and rate >= NEEDED:
             growth = 1.0 + min(max(rate, SLOWEST), FASTEST)
             self.radius = min(self.radius * growth, self.plan.largest_radius)
 
@@ -96,9 +96,12 @@ class Handover:
         proven = [r for r in past[past <= radius] if self.exits.safe_share(r)[0] >= 1.0 - self._doubt()]
         return max(*(proven or [radius]), SMALLEST * self.first_radius)
 
-    def _take_back(self, falls: int, log_std: np.ndarray | None) -> None:
-        """The ceiling below the spread with which the policy fell."""
+    def _give_back(self, falls: int, log_std: np.ndarray | None) -> None:
+        """What was gained last goes first: half of the region's growth per fall; where it has not grown, the spread."""
         self.falls += falls
+        if self.plan.by_evidence and self.radius > NEAR * self.first_radius:
+            self.radius = self.first_radius + (self.radius - self.first_radius) * 0.5 ** min(falls, MOST)
+            return
         if log_std is not None:
             fell_with = float((log_std - self.initial_log_std).mean()) + self._faded()[1]
             self.opened = min(self.opened, fell_with)

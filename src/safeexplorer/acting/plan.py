@@ -5,7 +5,7 @@ from dataclasses import dataclass
 
 PERIOD = 8192  # steps of all robots, at least, between two decisions
 # The copy:
-COPY = 0.1  # held-out actions within this share of the spread it starts with, root mean square
+COPY = 0.2  # held-out actions within this share of the spread it starts with, root mean square
 PATIENCE = 8  # periods in which it must improve ...
 IMPROVEMENT = 0.05  # ... by this share, else it is as good as it gets
 # By how much the noise on the recovery grows in a period, up to the spread that the copy starts with.
@@ -18,7 +18,7 @@ MARGIN = 1.1  # ... with this factor to spare
 NEEDED = 2e-3  # exits per step of the policy; with fewer a larger one is of no use
 SLOWEST, FASTEST = 0.02, 0.1  # growth per period; between them as the share of the policy's steps that exit
 SHRINKING = 0.05, 0.5  # per period, least and most; between them as the share of the exits that fell
-DOUBLINGS = 2  # of what must be proven, at most
+DOUBLINGS = 5  # of what must be proven, at most
 SMALLEST = 0.5  # of the first one
 # The spread, in log sigma:
 CALM = 1e-2  # exits per step of the policy; with more it does not open, and more of them must end well
