@@ -22,19 +22,22 @@ def no_link(path: str, flags: int) -> int:
 
 
 @contextmanager
-def replacing(path: Path) -> Iterator[BinaryIO]:
-    """A file under a temporary name that takes the place of `path` once it is written and on disk."""
+def replacing(path: Path, on_disk: bool = True) -> Iterator[BinaryIO]:
+    """A file under a temporary name that takes the place of `path` once it is written and, unless it is one of many
+    that may be lost with the power, on disk."""
     temporary = path.with_name(f".{path.name}.{os.getpid()}{UNFINISHED}")
     try:
         with open(temporary, "wb", opener=no_link) as file:
             yield file
-            file.flush()
-            os.fsync(file.fileno())
+            if on_disk:
+                file.flush()
+                os.fsync(file.fileno())
         os.replace(temporary, path)
     except BaseException:
         temporary.unlink(missing_ok=True)
         raise
-    fsync(path.parent)
+    if on_disk:
+        fsync(path.parent)
 
 
 def sweep(folder: Path) -> None:

@@ -42,15 +42,10 @@ class BlackBox:
 
     def finish(self, rollout: Rollout, episodes: list[Episode], radius: float | None) -> None:
         """Save the falls of a rollout, then keep its last two seconds for the next."""
-        for name, array in (
-            ("action", rollout.action),
-            ("recovering", rollout.recovering),
-            (
-                "distance",
-                np.where(np.isfinite(rollout.distance), rollout.distance, -1.0),
-            ),  # -1: there is none
-        ):
-            self.history[name][self.lead :] = array
+        self.history["action"][self.lead :] = rollout.action
+        self.history["recovering"][self.lead :] = rollout.recovering
+        there = np.isfinite(rollout.distance)
+        self.history["distance"][self.lead :] = np.where(there, rollout.distance, -1.0)
         fallen = [episode for episode in episodes if episode.fell]
         for number, episode in enumerate(fallen, start=self.count + 1):
             if number <= self.kept or number > self.count + len(fallen) - self.kept:  # else dropped at once
@@ -65,7 +60,7 @@ class BlackBox:
         window = {name: array[steps, episode.robot] for name, array in self.history.items()}
         edge = np.nan if radius is None else radius
         facts = {"update": episode.update, "robot": episode.robot, "radius": edge, "rate": self.rate}
-        with replacing(self._path(number)) as file:
+        with replacing(self._path(number), on_disk=False) as file:
             np.savez(file, **window, **facts)
 
     def _drop_old(self, count: int) -> None:
