@@ -11,7 +11,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from safeexplorer.acting.copying import Copying, Rehearsal
-from safeexplorer.acting.evidence import NEAR, Exits, FirstExits, wilson_interval
+from safeexplorer.acting.evidence import Exits, FirstExits, wilson_interval
 from safeexplorer.acting.interventions import Intervention, SafeRegion, Situation
 from safeexplorer.acting.plan import (
     CALM,
@@ -97,11 +97,10 @@ class Handover:
         return max(*(proven or [radius]), SMALLEST * self.first_radius)
 
     def _give_back(self, falls: int, log_std: np.ndarray | None) -> None:
-        """What was gained last goes first: half of the region's growth per fall; where it has not grown, the spread."""
+        """Half of what the region has grown by, per fall, and the ceiling below the spread with which the policy fell."""
         self.falls += falls
-        if self.plan.by_evidence and self.radius > NEAR * self.first_radius:
+        if self.plan.by_evidence and self.radius > self.first_radius:
             self.radius = self.first_radius + (self.radius - self.first_radius) * 0.5 ** min(falls, MOST)
-            return
         if log_std is not None:
             fell_with = float((log_std - self.initial_log_std).mean()) + self._faded()[1]
             self.opened = min(self.opened, fell_with)
