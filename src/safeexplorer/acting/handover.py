@@ -97,7 +97,7 @@ class Handover:
         return max(*(proven or [radius]), SMALLEST * self.first_radius)
 
     def _give_back(self, falls: int, log_std: np.ndarray | None) -> None:
-        """Half of what the region has grown by, per fall, and the ceiling below the spread with which the policy fell."""
+        """Half of the region's growth per fall, and the ceiling below the spread with which the policy fell."""
         self.falls += falls
         if self.plan.by_evidence and self.radius > self.first_radius:
             self.radius = self.first_radius + (self.radius - self.first_radius) * 0.5 ** min(falls, MOST)
