@@ -184,11 +184,12 @@ def test_where_nobody_is_inside_nothing_is_tried_for_long():
     assert tell(tried(), [alone(distance=0.4)], first=4) == [True]
 
 
-def test_what_cannot_rehearse_is_neither_shaken_nor_tried():
+def test_a_recovery_that_must_not_be_shaken_is_copied_as_it_is_and_its_copy_tried():
     made = copying()
-    made.rehearses = False
+    made.shakes = False
     assert made.rehearsal(gaussian=True) == Rehearsal()
-    assert tell(made, [alone()]) == [True]
+    assert tell(made, [alone()]) == [False]
+    assert made.trying and made.rehearsal(gaussian=True).radius == pytest.approx(0.11)
 
 
 def test_state_goes_on_where_it_was():

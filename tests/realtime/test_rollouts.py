@@ -8,6 +8,7 @@ from robot_bench import HELD, LED, RATE, Line, fails
 
 from safeexplorer.acting.accounting import Ledger
 from safeexplorer.acting.collector import Collector
+from safeexplorer.acting.copying import Rehearsal
 from safeexplorer.acting.interventions import SafeRegion
 from safeexplorer.acting.schedules import constant
 from safeexplorer.learning.networks import init_actor_critic
@@ -26,11 +27,22 @@ class Spring:
         return -0.5 * observation[:, :1]
 
 
-def test_a_robot_gives_the_rollout_that_the_same_world_gives_as_a_simulation(bench):
+class Everywhere:
+    """The recovery acts in every state."""
+
+    def takes_over(self, situation, progress):
+        return np.ones(len(situation.step), bool)
+
+
+@pytest.mark.parametrize(
+    "region, rehearsal",
+    [(SafeRegion(constant(0.4)), Rehearsal()), (Everywhere(), Rehearsal(radius=0.2, noise=0.5))],
+    ids=["the policy inside", "a copy that is tried"],
+)
+def test_a_robot_gives_the_rollout_that_the_same_world_gives_as_a_simulation(bench, region, rehearsal):
     steps = 64
     world = StillProbe(lambda x, a: x + 0.1 * a, num_envs=1, move=0.1, limit=steps)
     world.single_observation_space = Line.observation_space
-    region = SafeRegion(constant(0.4))
     simulated = Collector(world, Spring(), region, steps)
     simulated.reset(1)
     b = bench(recovery=Spring(), intervention=region, distance=lambda s: np.abs(s[:, 0]))
@@ -38,9 +50,11 @@ def test_a_robot_gives_the_rollout_that_the_same_world_gives_as_a_simulation(ben
     collector = RobotCollector(b.loop, steps)
     params = init_actor_critic(np.random.default_rng(1), 1, 1, (8,))
     collector.arm(params)
+    simulated.rehearsal = collector.rehearsal = rehearsal
     expected = simulated.collect(params, 0.0, np.random.default_rng(2))
     got = collector.collect(params, 0.0, np.random.default_rng(2))
-    assert 0 < expected.recovering.sum() < steps
+    inside = expected.distance <= (rehearsal.radius or 0.4)
+    assert 0 < inside.sum() < steps and (expected.recovering | inside).all()
     for name, mine, other in zip(expected._fields, got, expected, strict=True):
         assert np.asarray(mine).dtype == np.asarray(other).dtype and np.shape(mine) == np.shape(other), name
         np.testing.assert_allclose(mine, other, rtol=2e-6, atol=2e-6, err_msg=name)
@@ -134,3 +148,15 @@ def test_seconds_at_100_hz_with_faults_and_slow_updates_send_a_command_in_every_
     assert len(robot.writes) == status.commands == status.ticks - passed_over
     assert status.ticks >= len(held) * (faulty_robot.ROWS + faulty_robot.UPDATE * RATE) and min(held) > 1
     assert faulty_robot.handled(events) == robot.expected != [] and len(held) >= 2
+
+
+def test_a_copy_that_is_tried_gives_way_to_the_recovery_where_it_fails_or_a_reading_is_bad(bench):
+    b = bench(intervention=Everywhere(), distance=lambda s: np.abs(s[:, 0]))
+    b.robot.faults = {("policy", 3): fails(ValueError("no idea")), ("read", 5): fails(OSError("unplugged"))}
+    b.loop.arm()
+    rows = b.loop.record(b.policy, 10, within=1.0)
+    given_way = rows.sent[:, 0] == HELD
+    assert given_way.sum() == 2 and (rows.sent[~given_way, 0] == LED).all()
+    assert (rows.advice[~given_way] == HELD).all() and np.isnan(rows.advice[given_way]).all()
+    assert rows.recovering.all()
+    assert {event["kind"] for event in b.events("fault")} == {"policy", "read"}

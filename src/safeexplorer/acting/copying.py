@@ -42,7 +42,7 @@ class Copying:
 
     def __init__(self, plan: Plan):
         self.plan = plan
-        self.rehearses = plan.begin_as_recovery  # else nothing but the recovery's own actions is ever sent
+        self.shakes = plan.begin_as_recovery  # may noise be put on the recovery's actions?
         self.steps = 0  # of the present period
         # Of the recovery alone, in all; the last distances, the newest last.
         self.falls = self.alone_steps = self.episodes = 0
@@ -65,7 +65,8 @@ class Copying:
             self._try(rollout)
         else:
             self._watch(rollout, squared_errors)
-        most = self.plan.imitation_share * (1.0 - TRIAL if self.rehearses and not self.trying else 1.0)
+        copies = self.plan.begin_as_recovery
+        most = self.plan.imitation_share * (1.0 - TRIAL if copies and not self.trying else 1.0)
         broken = not self.trying and self._is_broken()
         late = broken or update >= most * self.plan.updates
         if self.steps < PERIOD and not late:
@@ -78,7 +79,7 @@ class Copying:
         if done:
             rest = np.quantile(self.distances[-self.known :], REST) if self.known else 0.0
             self.radius = min(MARGIN * float(rest), self.plan.largest_radius)
-            self.trying, self.errors[:] = self.rehearses and self.radius > 0.0 and not broken, np.inf
+            self.trying, self.errors[:] = copies and self.radius > 0.0 and not broken, np.inf
         return done and not self.trying
 
     def _watch(self, rollout: Rollout, squared_errors: np.ndarray | None) -> None:
@@ -111,7 +112,7 @@ class Copying:
     @property
     def steady(self) -> bool:
         """Is the recovery shaken as much as it will be? One fall may be chance, two are not."""
-        return not self.rehearses or self.shake == 1.0 or self.setbacks > 1
+        return not self.shakes or self.shake == 1.0 or self.setbacks > 1
 
     def _shake(self) -> None:
         """The recovery is shaken as far as it stays up, at most as much as the policy that will take over."""
@@ -143,8 +144,6 @@ class Copying:
 
     def rehearsal(self, gaussian: bool) -> Rehearsal:
         """What is sent in the next rollout. Of choices, a share is drawn anew."""
-        if not self.rehearses:
-            return Rehearsal()
         if self.trying:
             return Rehearsal(0.0, self.radius, math.exp(FIRST) if gaussian else self.plan.initial_spread)
         return Rehearsal(self.shake if gaussian else self.shake * self.plan.initial_spread)

@@ -124,7 +124,7 @@ class Handover:
 
     @property
     def asked(self) -> float:
-        """The share of exits that must be proven to end well; each of the first two falls halves the doubt."""
+        """The share of exits that must be proven to end well; each of the first five falls halves the doubt."""
         _, falls = self.exits.near(self.radius)
         return 1.0 - self._doubt() * 0.5 ** min(falls, DOUBLINGS)
 

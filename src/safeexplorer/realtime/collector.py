@@ -8,6 +8,7 @@ from collections.abc import Sequence
 import numpy as np
 
 from safeexplorer.acting.collector import Observer
+from safeexplorer.acting.copying import Rehearsal
 from safeexplorer.acting.interventions import Intervention, Situation
 from safeexplorer.acting.mixed import MixedPolicy
 from safeexplorer.acting.networks import Params
@@ -28,7 +29,7 @@ class RobotCollector:
     """
 
     num_envs, pose_name = 1, "observation"
-    rehearses = False  # a robot does what the recovery or the policy says, nothing in between
+    shakes = False  # a robot does what the recovery or the policy says, nothing in between
 
     def __init__(self, loop: RobotLoop, rollout_steps: int, observer: Observer | None = None):
         if not (isinstance(rollout_steps, int) and rollout_steps > 0):
@@ -40,6 +41,7 @@ class RobotCollector:
         self.metadata = {"render_fps": round(loop.rate)}
         self.executed = np.zeros((rollout_steps, 1, loop.sizes[1]), np.float32)  # [T, 1, m] the commands sent
         self.asked_to_stop: threading.Event | None = None  # of the run that collects
+        self.rehearsal = Rehearsal()
         self.reset(0)
 
     def under(self, intervention: Intervention) -> RobotCollector:
@@ -60,16 +62,19 @@ class RobotCollector:
 
     def collect(self, params: Params, progress: float, rng: np.random.Generator) -> Rollout:
         """T rows under the mixed policy; blocks while the robot moves. `params` are numpy arrays."""
-        noise = draw_noise(params, (self.rollout_steps,), rng)
-        policy = self._policy(params, noise)
-        rows = self.loop.record(policy, self.rollout_steps, progress, self.asked_to_stop)
+        noise, (_, radius, share) = draw_noise(params, (self.rollout_steps,), rng), self.rehearsal
+        policy = self._policy(params, np.float32(share) * noise if radius else noise)
+        within = {"within": radius} if radius else {}  # the copy of the recovery is tried
+        rows = self.loop.record(policy, self.rollout_steps, progress, self.asked_to_stop, **within)
         self.executed = rows.sent[:, None]
         self._tell(rows)
         proposed, recovering = propose(params, rows.observation, noise), rows.recovering[:, None]
         usable = np.isfinite(proposed).all(1, keepdims=True)
         columns = {name: getattr(rows, name) for name in RECORDED} | {
             "proposed": np.where(recovering, np.where(usable, proposed, rows.sent), rows.sample),
-            "action": np.where(recovering, rows.sent, rows.sample),
+            "action": np.where(
+                recovering, np.where(np.isnan(rows.advice), rows.sent, rows.advice), rows.sample
+            ),
             "task_reward": self._rewards(rows),
             "next_outside": self._next_outside(rows),
         }

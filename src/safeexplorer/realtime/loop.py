@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import atexit
 import gc
+import math
 import os
 import queue
 import signal
@@ -246,17 +247,23 @@ class RobotLoop:
             self._ask_for_reset()
 
     def record(
-        self, policy: Policy, steps: int, progress: float = 0.0, asked_to_stop: threading.Event | None = None
+        self,
+        policy: Policy,
+        steps: int,
+        progress: float = 0.0,
+        asked_to_stop: threading.Event | None = None,
+        within: float = -math.inf,
     ) -> Rows:
         """Let the policy act, under the intervention, for `steps` ticks; blocks, then the recovery holds again.
 
         Falls, the e-stop and long blindness end an episode; recording goes on with a new one once a person has
         reset the robot, released the e-stop, or readings are back. Asked to stop, it does not wait for that.
+        Where the recovery would act at D <= `within`, the policy is tried and the recovery's action written down.
         """
         self.log.check()
         if self.pilot.rows is not None:
             raise RuntimeError("another thread is recording")
-        rows = Rows(policy, steps, self.sizes, progress)
+        rows = Rows(policy, steps, self.sizes, progress, within)
         self.pilot.rows = rows
         try:
             if not self.armed:

@@ -22,6 +22,7 @@ class Choice(NamedTuple):
     target: np.ndarray
     actor: str  # policy, recovery or safe
     reason: str | None
+    advice: np.ndarray | None = None  # what the recovery would have done, where the policy was tried instead
 
 
 class Segment(NamedTuple):
@@ -156,10 +157,24 @@ class Pilot:
             except BaseException as error:
                 reason = self._fault("policy", error)
         try:
-            return Choice(self.checked(self.recovery.act(self.observation[None]), 2)[0], "recovery", reason)
+            advised = Choice(
+                self.checked(self.recovery.act(self.observation[None]), 2)[0], "recovery", reason
+            )
         except BaseException as error:
             self._fault("recovery", error)
             return Choice(self.limits.safe_action, "safe", reason)
+        return self._tried(rows, distance, advised) if reason == "outside" else advised
+
+    def _tried(self, rows: Rows, distance: float, advised: Choice) -> Choice:
+        """A copy of the recovery is tried near rest: its action goes out, the recovery's is written down."""
+        if not distance <= rows.within:
+            return advised
+        try:
+            action = self.checked(rows.policy(self.observation, rows.count), 1)
+        except BaseException as error:
+            self._fault("policy", error)
+            return advised
+        return Choice(action, "policy", advised.reason, advised.target)
 
     def takes_over(self, rows: Rows, distance: float) -> str | None:
         situation = Situation(self.observation[None], np.array([distance]), np.array([rows.now]))
@@ -222,6 +237,8 @@ class Pilot:
             self._end_segment(number, "returned")
             return
         rows.recovering[row] = True
+        if choice.advice is not None:
+            rows.advice[row] = np.clip(choice.advice, self.limits.low, self.limits.high)
         if self._segment is None:
             self.interventions += 1
             self._segment = Segment(rows, number, row, choice.reason)

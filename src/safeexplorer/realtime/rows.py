@@ -12,13 +12,19 @@ Policy = Callable[[np.ndarray, int], np.ndarray]  # observation [n], row -> acti
 class Rows:
     """T rows of one robot. The loop's thread fills them; everyone else reads them once they are full."""
 
-    def __init__(self, policy: Policy, steps: int, sizes: tuple[int, int], progress: float):
+    def __init__(
+        self, policy: Policy, steps: int, sizes: tuple[int, int], progress: float, within: float = -math.inf
+    ):
         n, m = sizes
         self.policy, self.progress, self.steps = policy, progress, steps
+        self.within = within  # D up to which the policy is tried where the recovery would act
         self.observation = np.zeros((steps, n), np.float32)  # the last good one
         self.next_observation = np.zeros((steps, n), np.float32)
         self.sample = np.zeros((steps, m), np.float32)  # the policy's own action where it acted, unclipped
         self.sent = np.zeros((steps, m), np.float32)  # the command
+        self.advice = np.full(
+            (steps, m), np.nan, np.float32
+        )  # the recovery's action where the policy was tried
         self.distance = np.full(steps, np.nan)
         self.step = np.zeros(steps, np.int64)  # since the episode began
         self.recovering = np.zeros(steps, bool)  # someone other than the policy acted

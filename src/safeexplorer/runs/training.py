@@ -69,7 +69,7 @@ class Training:
         who, sampled = (self.env, self.recovery, self.intervention), settings.method_row().sampled_recovery
         self.collector = world.make_collector(*who, settings.rollout_steps, sampled=sampled)
         if self.handover is not None:
-            self.handover.copying.rehearses &= self.collector.rehearses
+            self.handover.copying.shakes &= self.collector.shakes
         self.collector.reset(self.env_seed)
         self.ledger = Ledger(self.env.num_envs)
         self.trailing: deque[float] = deque(maxlen=TRAILING)
