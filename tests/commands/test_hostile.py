@@ -11,7 +11,7 @@ from short_runs import SHORT
 
 from safeexplorer.audit.subjects import Trial
 from safeexplorer.cli import COMMANDS, build_parser, main
-from safeexplorer.commands.options import option
+from safeexplorer.files.fields import option
 from safeexplorer.pretraining.settings import RecoverySettings
 from safeexplorer.runs.settings import Settings
 from safeexplorer.runs.training import train

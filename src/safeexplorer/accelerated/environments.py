@@ -12,9 +12,9 @@ import jax
 import jax.numpy as jnp
 
 from safeexplorer.acting.policy import Sizes
+from safeexplorer.adapters.ends import NOT
 
 POLICY, CRITIC = "state", "privileged_state"  # keys of a dictionary of observations
-NOT = "not "
 WRAPPED = ("first_pipeline_state", "first_obs", "first_state")  # what wrappers that reset leave in `info`
 
 

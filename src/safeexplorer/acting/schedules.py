@@ -49,6 +49,7 @@ def auto(largest: float = math.inf) -> Auto:
 
 
 SHAPES = {"linear": linear, "interpolate": interpolate, "log": logarithmic, "step": step}
+SCHEDULES = (*SHAPES, "constant", "auto")
 
 
 def make_schedule(shape: str, initial: float, maximum: float, fraction: float = 1.0) -> Schedule:
@@ -58,5 +59,5 @@ def make_schedule(shape: str, initial: float, maximum: float, fraction: float = 
     if shape == "auto":
         return auto(maximum)
     if shape not in SHAPES:
-        raise ValueError(f"schedule is {shape!r}; allowed: {', '.join([*SHAPES, 'constant', 'auto'])}")
+        raise ValueError(f"schedule is {shape!r}; allowed: {', '.join(SCHEDULES)}")
     return SHAPES[shape](initial, maximum)

@@ -6,13 +6,13 @@ The strongest check that can be made is made: *replay* restores logged exit stat
 """
 
 from dataclasses import dataclass
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 
 from safeexplorer.acting.collector import Collector, Observer
 from safeexplorer.acting.trajectory import Rollout
-from safeexplorer.learning.rerolls import fresh_streams
+from safeexplorer.learning.rerolls import fresh_streams, state_of
 from safeexplorer.robots.simulation import Simulation
 
 REPLAYED_EXITS = 16
@@ -69,13 +69,6 @@ class ExitNotes:
         collector = self.collector
         memory = state_of(collector.mixed.recovery)
         return Exit(robots, collector.observation.copy(), state_of(collector.env), memory)
-
-
-def state_of(owner: Any) -> dict[str, np.ndarray]:
-    """A copy of what `set_state` would restore; empty where there is nothing, or no way to."""
-    if not (hasattr(owner, "get_state") and hasattr(owner, "set_state")):
-        return {}
-    return {name: np.array(array) for name, array in owner.get_state().items()}
 
 
 def check_determinism(collector: Collector, exits: list[Exit], rng: np.random.Generator) -> Determinism:

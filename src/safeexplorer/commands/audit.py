@@ -7,7 +7,8 @@ from safeexplorer import robots
 from safeexplorer.audit.display import tables
 from safeexplorer.audit.recordings import OPTIONAL, REQUIRED
 from safeexplorer.audit.subjects import Trial, audit_file, audit_robot
-from safeexplorer.commands.options import SEED, add, add_json, add_settings, chosen, emit, named_path, option
+from safeexplorer.commands.options import SEED, add, add_json, add_settings, chosen, emit, named_path
+from safeexplorer.files.fields import option
 
 OWN = "as the run has it, or as training would start"
 EPILOG = f"""\
@@ -30,7 +31,6 @@ A recording is an .npz (numpy.savez) of arrays over T steps of E robots; without
 
 
 def add_audit(parser: argparse.ArgumentParser) -> None:
-    """`audit ROBOT` or `audit FILE`."""
     parser.formatter_class = argparse.RawDescriptionHelpFormatter
     parser.epilog = EPILOG
     known = f"a robot to try out ({', '.join(robots.ROBOTS)}) or a recording, .npz"

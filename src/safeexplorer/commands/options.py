@@ -13,7 +13,7 @@ from typing import Any
 from rich.console import Console, RenderableType
 
 from safeexplorer.files.console import PlainConsole, stderr_console
-from safeexplorer.files.fields import kind_of
+from safeexplorer.files.fields import kind_of, option
 
 
 def named_path(text: str) -> Path:
@@ -79,11 +79,6 @@ def chosen(args: argparse.Namespace, record: type) -> dict[str, Any]:
     """The settings of `record` that the command line gave."""
     values = {f.name: getattr(args, f.name) for f in fields(record) if hasattr(args, f.name)}
     return {k: tuple(v) if isinstance(v, list) else v for k, v in values.items()}
-
-
-def option(name: str) -> str:
-    """A setting as it is written on the command line."""
-    return f"--{name.replace('_', '-')}"
 
 
 def add_run(parser: argparse.ArgumentParser, help: str = "run folder") -> None:

@@ -8,8 +8,8 @@ from typing import Any
 
 from rich.table import Column, Table
 
-from safeexplorer.commands.options import add_settings, chosen, emit, named_path, option, tell
-from safeexplorer.files.fields import difference
+from safeexplorer.commands.options import add_settings, chosen, emit, named_path, tell
+from safeexplorer.files.fields import difference, option
 from safeexplorer.files.interruption import Stopped
 from safeexplorer.learning.methods import CONSTRAINED, METHODS, Method
 from safeexplorer.robots import ROBOTS, get_robot
@@ -37,7 +37,6 @@ def add_train(parser: argparse.ArgumentParser) -> None:
 
 
 def add_resume(parser: argparse.ArgumentParser) -> None:
-    """`resume DIR`."""
     parser.add_argument("folder", type=named_path, metavar="DIR", help="the run folder")
     add_stretch(parser)
 

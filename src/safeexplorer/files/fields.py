@@ -78,6 +78,11 @@ def allowed(f: Field) -> str:
     return " ".join([number, " and ".join(bounds)]).strip()
 
 
+def option(name: str) -> str:
+    """A setting as it is written on the command line."""
+    return f"--{name.replace('_', '-')}"
+
+
 def share_of(settings: Any, part: type) -> Any:
     """A dataclass made of the settings that have the names of its fields."""
     return part(**{f.name: getattr(settings, f.name) for f in fields(part)})

@@ -1,5 +1,7 @@
 """The analytic value under noise: the mean over several recoveries from the same triggering state."""
 
+from typing import Any
+
 import numpy as np
 
 from safeexplorer.acting.collector import Collector
@@ -30,7 +32,7 @@ class Reroller:
 
     def note(self, step: int, robots: np.ndarray) -> None:
         """Keep the states in which robots enter a segment, and the recovery's memory."""
-        memory = memory_of(self.recovery)
+        memory = state_of(self.recovery)
         for robot in robots:
             self.memories.append(memory)
             self.starts.append((step, int(robot)))
@@ -40,7 +42,7 @@ class Reroller:
         """The rollout with the re-rolled values at its segments' first steps."""
         total, count = np.zeros((2, *rollout.recovering.shape), np.float32)
         jobs = [job for job in range(len(self.starts)) for _ in range(self.extra)]
-        before = memory_of(self.recovery)
+        before = state_of(self.recovery)
         side_by_side = 1 if before else LANES  # each re-roll of a recovery with a memory starts from its own
         for begin in range(0, len(jobs), side_by_side):
             lanes = jobs[begin : begin + side_by_side]
@@ -82,9 +84,11 @@ class Reroller:
         return result
 
 
-def memory_of(recovery: CheckedRecovery) -> dict[str, np.ndarray]:
-    """A copy; empty for a recovery without one."""
-    return {name: np.array(array) for name, array in recovery.get_state().items()}
+def state_of(owner: Any) -> dict[str, np.ndarray]:
+    """A copy of what `set_state` would restore; empty where there is nothing, or no way to."""
+    if not (hasattr(owner, "get_state") and hasattr(owner, "set_state")):
+        return {}
+    return {name: np.array(array) for name, array in owner.get_state().items()}
 
 
 def fresh_streams(world: Simulation, rng: np.random.Generator, count: int) -> np.ndarray:

@@ -1,14 +1,11 @@
-"""How good a recovery is, from randomised resets.
-
-Shares come with Wilson's 95% interval: with z = 1.96 and k successes of n,
-(k + z^2/2 +- z sqrt(k (n - k)/n + z^2/4)) / (n + z^2).
-"""
+"""How good a recovery is, from randomised resets. Shares come with Wilson's 95% interval."""
 
 import math
 from typing import Any, NamedTuple
 
 import numpy as np
 
+from safeexplorer.acting.evidence import wilson_interval
 from safeexplorer.recovery import CheckedRecovery
 from safeexplorer.robots.robot import Robot
 from safeexplorer.robots.simulation import Simulation
@@ -16,7 +13,7 @@ from safeexplorer.robots.simulation import Simulation
 HORIZON = 250  # steps, the length of a recovery-training episode
 FRACTIONS = (0.05, 0.1, 0.2, 0.3, 0.4, 0.5, 0.6, 0.7, 0.8, 0.9, 1.0)  # of d_max
 NEVER = -1
-Z = 1.959964
+Z = 1.959964  # of the normal distribution: 95% lie within
 
 
 class Share(NamedTuple):
@@ -37,12 +34,8 @@ class Share(NamedTuple):
 
 def share(happened: np.ndarray) -> Share:
     """How often, of a bool array. Of nothing, nothing is known: [0, 1]."""
-    k, n = int(happened.sum()), len(happened)
-    if n == 0:
-        return Share(0, 0, 0.0, 1.0)
-    centre, spread = k + Z**2 / 2, Z * math.sqrt(k * (n - k) / n + Z**2 / 4)
-    low, high = (centre - spread) / (n + Z**2), (centre + spread) / (n + Z**2)
-    return Share(k, n, max(low, 0.0), min(high, 1.0))
+    count, total = int(happened.sum()), len(happened)
+    return Share(count, total, *wilson_interval(count, total, Z))
 
 
 class Outcomes(NamedTuple):

@@ -9,7 +9,7 @@ from safeexplorer.paper.artefact import ROBOT_LABELS, Arm, Artefact
 from safeexplorer.paper.grid import Grid, Group, kin, millions, success_bars
 from safeexplorer.paper.palette import COLOURS
 from safeexplorer.runs.results import Result
-from safeexplorer.runs.specs import file_name, own_settings
+from safeexplorer.runs.specs import file_name
 
 METHOD_LABELS = {"dagger": "DAgger", "truncated_is": "Truncated IS"}
 for _arm in (arm for artefact in ARTEFACTS.values() for arm in artefact.arms if len(arm.changes) == 1):
@@ -26,7 +26,7 @@ def group_runs(results: Sequence[Result]) -> Grid:
     groups = {}
     for runs in sorted(found.values(), key=place):
         settings = runs[0].spec.settings
-        arm = Arm(label(runs[0], results), {"method": settings.method} | changes(runs[0]))
+        arm = Arm(label(runs[0], results), {"method": settings.method} | runs[0].spec.changes)
         specs = [run.spec for run in runs]
         groups[arm.label, settings.subject] = Group(arm, settings.subject, specs, runs, None)
     arms = {group.arm.label: group.arm for group in groups.values()}
@@ -54,7 +54,7 @@ def own_grid(name: str, runs: Sequence[Result]) -> Grid:
 
 
 def place(runs: list[Result]) -> tuple:
-    settings, other = runs[0].spec.settings, set(changes(runs[0])) - {"steps"}
+    settings, other = runs[0].spec.settings, set(runs[0].spec.changes) - {"steps"}
     robot, method = index(ROBOT_LABELS, settings.subject), index(COLOURS, settings.method)
     return robot, method, bool(other), -settings.steps, runs[0].name
 
@@ -63,13 +63,6 @@ def index(names: Iterable[str], name: str) -> tuple[int, str]:
     """Where a name stands; unknown ones behind, by the alphabet."""
     known = list(names)
     return (known.index(name) if name in known else len(known), name)
-
-
-def changes(run: Result) -> dict[str, Any]:
-    """What differs from the robot's and the method's own settings."""
-    own = own_settings(run.spec.settings.robot, run.spec.settings.method)
-    named = {"robot", "environment", "method", "seed"}
-    return {k: v for k, v in run.spec.identity.items() if k not in named and v != own[k]}
 
 
 def label(run: Result, results: Sequence[Result]) -> str:
@@ -82,7 +75,7 @@ def label(run: Result, results: Sequence[Result]) -> str:
     peers = [r.spec.settings for r in results if r.spec.settings.subject == settings.subject]
     common = {k for k in settings.as_dict() if len({getattr(peer, k) for peer in peers}) == 1}
     idle = common if settings.robot is None else common & {"steps"}
-    words = [phrase(k, v) for k, v in changes(run).items() if k not in idle]
+    words = [phrase(k, v) for k, v in run.spec.changes.items() if k not in idle]
     return ", ".join([METHOD_LABELS.get(settings.method, settings.method), *words])
 
 

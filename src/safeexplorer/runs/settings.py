@@ -10,7 +10,7 @@ from typing import Any
 from safeexplorer.acting.costs import COSTS
 from safeexplorer.acting.networks import ACTIVATIONS
 from safeexplorer.acting.plan import Plan
-from safeexplorer.acting.schedules import SHAPES
+from safeexplorer.acting.schedules import SCHEDULES
 from safeexplorer.files.fields import check_fields, demand, plain, setting, share_of
 from safeexplorer.learning.hyperparameters import ConstrainedHyperparameters, Hyperparameters
 from safeexplorer.learning.methods import CONSTRAINED, PARTS, SAFEEXPLORER_AUTO, Method, get_method
@@ -19,7 +19,6 @@ from safeexplorer.robots.robot import Robot
 from safeexplorer.runs.facts import read_facts
 
 INTERVENTIONS = ("safe_region", "jump_start")
-SCHEDULES = (*SHAPES, "constant", "auto")
 
 # Settings whose default is the method's: the paper's PPO table; the constrained baselines' of OmniSafe, whose epochs
 # are 2048 steps of all robots together; and those of the hand-over, whose updates are as short.

@@ -8,6 +8,7 @@ from functools import cache, cached_property
 from pathlib import Path
 from typing import Any
 
+from safeexplorer.files.fields import option
 from safeexplorer.learning.methods import CONSTRAINED, Method, get_method
 from safeexplorer.runs.settings import Settings, from_dict
 
@@ -94,6 +95,12 @@ class RunSpec:
         changed = {k: v for k, v in s.as_dict().items() if k not in idle and v != own[k]}
         return named | changed
 
+    @property
+    def changes(self) -> dict[str, Any]:
+        """What differs from the robot's and the method's own settings."""
+        own, named = own_settings(self.settings.robot, self.settings.method), ("environment", "seed")
+        return {k: v for k, v in self.identity.items() if k not in named and v != own[k]}
+
     @cached_property
     def key(self) -> str:
         """SHA-256 of the identity as canonical JSON."""
@@ -108,12 +115,8 @@ class RunSpec:
 
     @property
     def label(self) -> str:
-        """For people: what differs from the robot's and the method's own settings."""
-        s = self.settings
-        usual = own_settings(s.robot, s.method)["steps"] == s.steps
-        named = {"robot", "environment", "method", "seed"} | ({"steps"} if usual else set())
-        changed = [f"{k}={v}" for k, v in self.identity.items() if k not in named]
-        return " ".join([s.label, *changed])
+        """For people."""
+        return " ".join([self.settings.label, *(f"{k}={v}" for k, v in self.changes.items())])
 
 
 def file_name(name: str) -> str:
@@ -135,13 +138,11 @@ def command_words(settings: Settings, folder: Path) -> list[str]:
     """The words after `safeexplorer` that run these settings: every setting that is not the default."""
     words = ["train", settings.robot]
     for f in fields(Settings):
-        value, option = getattr(settings, f.name), f.name.replace("_", "-")
+        value, name = getattr(settings, f.name), option(f.name)
         if f.name == "robot" or value == f.default:
             continue
         if isinstance(value, bool):
-            words.append(f"--{option}" if value else f"--no-{option}")
-        elif isinstance(value, tuple):
-            words += [f"--{option}", *map(str, value)]
+            words.append(name if value else name.replace("--", "--no-"))
         else:
-            words += [f"--{option}", str(value)]
+            words += [name, *map(str, value if isinstance(value, tuple) else [value])]
     return [*words, "--out", str(folder)]
