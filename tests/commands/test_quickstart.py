@@ -20,7 +20,10 @@ def finish(falls):
             job.folder.mkdir(parents=True)
             s = job.spec.settings
             summary = {"method": s.method, "falls": falls[s.method], "final_reward": 1234.5, "steps": s.steps}
-            (job.folder / "summary.json").write_text(json.dumps(summary | {"seconds": 2.0}))
+            summary |= {"seconds": 2.0, "updates": s.updates}
+            (job.folder / "summary.json").write_text(json.dumps(summary))
+            facts = {"settings": s.as_dict(), "updates": s.updates}
+            (job.folder / "run.json").write_text(json.dumps(facts))
         return []
 
     return run_jobs

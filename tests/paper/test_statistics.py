@@ -12,14 +12,8 @@ import pytest
 import scipy.stats
 from hypothesis import given
 
-from safeexplorer.paper.statistics import (
-    STUDENT,
-    difference,
-    improvement,
-    interquartile_mean,
-    interval,
-    mean_and_deviation,
-)
+from safeexplorer.paper.statistics import STUDENT, difference, improvement, interquartile_mean, interval
+from safeexplorer.runs.summary import mean_and_deviation
 
 GOLDEN = json.loads((Path(__file__).parents[1] / "golden" / "rliable.json").read_text())
 finite = st.floats(-1e6, 1e6)

@@ -9,7 +9,6 @@ from multiprocessing import get_context
 from pathlib import Path
 from typing import Any
 
-import numpy as np
 from rich.table import Table
 
 from safeexplorer.campaigns.campaign import Campaign, make_jobs
@@ -22,6 +21,7 @@ from safeexplorer.files.trouble import exit_code
 from safeexplorer.files.writing import no_link
 from safeexplorer.runs.results import Result, load_results
 from safeexplorer.runs.specs import RunSpec
+from safeexplorer.runs.summary import mean_and_deviation
 
 Make = Callable[[str, int], Any]  # (method, seed) -> an agent that learns
 
@@ -128,5 +128,5 @@ def spread(values: Sequence[float | None]) -> str:
     known = [value for value in values if value is not None]
     if not known:
         return "-"
-    deviation = f" ± {np.std(known, ddof=1):,.1f}" if len(known) > 1 else ""
-    return f"{np.mean(known):,.1f}{deviation}"
+    mean, deviation = mean_and_deviation(known)
+    return f"{mean:,.1f}" + ("" if deviation is None else f" ± {deviation:,.1f}")

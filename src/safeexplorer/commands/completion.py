@@ -28,7 +28,6 @@ ZSH = "autoload -Uz compinit bashcompinit && compinit && bashcompinit\n"
 
 
 def add_completion(parser: argparse.ArgumentParser) -> None:
-    """`completion SHELL`."""
     parser.description = (
         'Print a script for the shell. For now: eval "$(safeexplorer completion bash)"; '
         "for good: write it to a file that ~/.bashrc or ~/.zshrc reads."

@@ -12,7 +12,6 @@ IN_PYTHON = "SafeExplorer.load({folder}).evaluate(env)"
 
 
 def add_evaluate(parser: argparse.ArgumentParser) -> None:
-    """`evaluate RUN`."""
     parser.description = (
         "Let the policy of a run's newest checkpoint act alone, as it will when deployed: the task return J, falls per "
         "episode, and beta, the share of steps on which training would have called the recovery; beside J_mix, the "

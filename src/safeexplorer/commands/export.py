@@ -5,12 +5,11 @@ import argparse
 from safeexplorer.adapters.spaces import flat_action_space
 from safeexplorer.commands.options import add, add_json, add_run, between, emit, named_path
 from safeexplorer.export.onnx import LARGEST_RADIUS, export_onnx
-from safeexplorer.files.reading import read_json
+from safeexplorer.runs.facts import read_facts
 from safeexplorer.runs.policies import open_policy, run_spaces
 
 
 def add_export(parser: argparse.ArgumentParser) -> None:
-    """`export RUN`."""
     parser.description = (
         "Write the policy of a run's newest checkpoint as an ONNX file: observation [batch, n] -> action [batch, m], "
         "the mean within the action bounds. The file is compared with the policy before it is kept. "
@@ -40,8 +39,7 @@ def export_command(args: argparse.Namespace) -> int:
                 f"--gate: the run has no safe region ({policy.settings.method}); give --radius R"
             )
     _, space = run_spaces(args.folder)
-    came_from = read_json(args.folder / "run.json").get("provenance")
-    commit = came_from.get("commit") if isinstance(came_from, dict) else None
+    commit = (read_facts(args.folder).get("provenance") or {}).get("commit")
     facts = policy.facts | {"commit": commit or ""}
     result = export_onnx(args.out, policy.params, flat_action_space(space), region=radius, metadata=facts)
     gate = "no gate" if radius is None else f"gate at distance {radius:.6g}"

@@ -13,7 +13,6 @@ from safeexplorer.runs.results import load_results
 
 
 def add_feasibility(parser: argparse.ArgumentParser) -> None:
-    """`feasibility RUN...`."""
     text = "run folders or result files of constrained methods"
     add(parser, "runs", text, named_path, nargs="+", metavar="RUN")
     add_json(parser)

@@ -8,33 +8,32 @@ from rich.box import SIMPLE_HEAD
 from rich.table import Table
 
 from safeexplorer.campaigns import ENGINES, Job, make_jobs, run_jobs
+from safeexplorer.campaigns.campaign import FINISHED
 from safeexplorer.commands.options import STEPS, add, add_json, between, emit, named_path, tell
 from safeexplorer.files.console import PlainConsole, visible
 from safeexplorer.files.extras import load
 from safeexplorer.files.writing import write_text
 from safeexplorer.paper import ARTEFACTS, GROUPS, get_artefacts
-from safeexplorer.paper.artefact import ALL, Protocol
+from safeexplorer.paper.artefact import ALL, PAPER_SEEDS, Protocol
 from safeexplorer.paper.cost import work_left
 from safeexplorer.paper.grid import Grid, Library, gather
 from safeexplorer.paper.pages import fill_page
 from safeexplorer.paper.sheet import FORMATS, Sheet, lay_out, terminal, under_a_picture
 from safeexplorer.report.groups import own_grids
-from safeexplorer.runs.results import expand, load_results, read_all, write_result
+from safeexplorer.runs.replay import replay_missing
+from safeexplorer.runs.results import collect_all, load_results
 
 SOURCES = (Path("results"), Path("runs"))
-PAPER_SEEDS = 5
 OWN = "own"  # instead of an artefact: every environment that is no robot of the package
 
 
 def add_paper(parser: argparse.ArgumentParser) -> None:
-    """`paper`."""
     add_protocol(parser)
     add_sources(parser)
     add_json(parser)
 
 
 def add_reproduce(parser: argparse.ArgumentParser) -> None:
-    """`reproduce NAME...`."""
     add(parser, "names", ", ".join([*ARTEFACTS, *GROUPS]), nargs="+", metavar="NAME")
     add_protocol(parser)
     runs, ray = Path("runs"), "with the engine ray: the cluster (default: a new one on this machine)"
@@ -48,7 +47,6 @@ def add_reproduce(parser: argparse.ArgumentParser) -> None:
 
 
 def add_render(parser: argparse.ArgumentParser) -> None:
-    """`render NAME...`."""
     names = ", ".join([*ARTEFACTS, *GROUPS, f"or {OWN}: environments of your own"])
     page = "fill the blocks `<!-- render NAME ... -->` to `<!-- end -->` of a Markdown page"
     add(parser, "names", names, nargs="*", metavar="NAME")
@@ -60,7 +58,6 @@ def add_render(parser: argparse.ArgumentParser) -> None:
 
 
 def add_collect(parser: argparse.ArgumentParser) -> None:
-    """`collect RUNS...`."""
     add(parser, "runs", "run folders, or folders of them", named_path, nargs="+", metavar="RUNS")
     add(parser, "--out", "folder to write to", named_path, Path("results"))
     parser.add_argument("--unfinished", action="store_true", help="take runs that have not finished, too")
@@ -118,18 +115,10 @@ def reproduce_command(args: argparse.Namespace) -> int:
         raise ValueError(f"{', '.join(args.names)} has no runs on {', '.join(args.robot or ALL)}")
     jobs = make_jobs(specs.values(), args.runs)
     failed = run_jobs(jobs, args.engine, args.workers, args.ray_address)
-    replayed = [artefact for artefact in artefacts if artefact.needs == "replay"]
-    replay_missing({s.key for a in replayed for s in a.specs(protocol, robots)}, jobs)
+    graded = {s.key for a in artefacts if a.needs == "replay" for s in a.specs(protocol, robots)}
+    done = [job.folder for job in jobs if job.spec.key in graded and job.state == FINISHED]
+    replay_missing(done, tell)
     return say_how_it_went(jobs, failed, args)
-
-
-def replay_missing(keys: set[str], jobs: list[Job]) -> None:
-    """The operational grade of the recoveries, where an artefact asks for it."""
-    from safeexplorer.runs.replay import replay_run
-
-    for job in jobs:
-        if job.spec.key in keys and job.state == "finished" and not (job.folder / "replay.json").is_file():
-            tell(f"{job.spec.label}: {replay_run(job.folder)['exits']:,} exits replayed")
 
 
 def say_how_it_went(jobs: list[Job], failed: list[Job], args: argparse.Namespace) -> int:
@@ -218,14 +207,5 @@ def picture(sheet: Sheet, page: Path) -> str:
 
 def collect_command(args: argparse.Namespace) -> int:
     """Write a small result file for every run."""
-    written = 0
-    for result in read_all(sorted(path for path in set(expand(args.runs)) if path.is_dir()), tell):
-        if not result.finished and not args.unfinished:
-            tell(f"{result.folder}: {result.status}, left out")
-            continue
-        path = write_result(result, args.out)
-        written += 1
-        tell(f"{path}: {path.stat().st_size / 1024:.0f} kB")
-    if not written:
-        raise ValueError(f"no finished run in {', '.join(map(str, args.runs))}")
+    collect_all(args.runs, args.out, args.unfinished, tell)
     return 0

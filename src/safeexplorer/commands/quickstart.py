@@ -1,7 +1,6 @@
 """`safeexplorer quickstart`: PPO and SafeExplorer side by side on HalfCheetah, in about two minutes on two cores."""
 
 import argparse
-import json
 from pathlib import Path
 
 from rich.table import Table
@@ -10,12 +9,12 @@ from safeexplorer.campaigns import Job, make_jobs, run_jobs
 from safeexplorer.commands.options import SEED, STEPS, add, named_path, tell
 from safeexplorer.runs.settings import Settings
 from safeexplorer.runs.specs import run_spec
+from safeexplorer.runs.summary import read_summary
 
 METHODS = ("ppo", "safeexplorer")
 
 
 def add_quickstart(parser: argparse.ArgumentParser) -> None:
-    """`quickstart`."""
     add(parser, "--steps", "environment steps of each run (default: 1e6)", STEPS)
     add(parser, "--seed", "seed of both runs", SEED, 1)
     add(parser, "--out", "where the run folders go", named_path)
@@ -38,7 +37,7 @@ def compare(jobs: list[Job]) -> None:
     table = Table("method", "falls in training", "final reward", "steps/s")
     falls = {}
     for job in jobs:
-        s = json.loads((job.folder / "summary.json").read_text(encoding="utf-8"))
+        s = read_summary(job.folder)
         reward = "-" if s["final_reward"] is None else f"{s['final_reward']:,.0f}"
         table.add_row(s["method"], f"{s['falls']:,}", reward, f"{s['steps'] / s['seconds']:,.0f}")
         falls[s["method"]] = s["falls"]

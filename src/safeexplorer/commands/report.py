@@ -12,7 +12,6 @@ from safeexplorer.runs.results import load_results
 
 
 def add_report(parser: argparse.ArgumentParser) -> None:
-    """`report RUNS...`."""
     add(
         parser, "runs", "run folders, result files, or folders of them", named_path, nargs="+", metavar="RUNS"
     )

@@ -23,6 +23,7 @@ class Labels(dict[str, str]):
 ROBOT_LABELS = Labels({name: robot.label for name, robot in ROBOTS.items()})
 SMOKE = {"num_envs": 2, "rollout_steps": 512, "epochs": 1, "minibatches": 4}
 SMOKE_UPDATES = 3
+PAPER_SEEDS = 5
 EVALUATIONS = 25  # of a run whose objective gap no table shows
 Number = tuple[float, float | None]  # mean and deviation, as the paper prints them
 
@@ -60,7 +61,7 @@ class Claim:
 class Protocol:
     """How the runs of an artefact are made: the paper's way, or a smaller one."""
 
-    seeds: int = 5
+    seeds: int = PAPER_SEEDS
     steps: int | None = None  # instead of the robot's budget
     recovery: str = "default"
     smoke: bool = False
@@ -93,7 +94,7 @@ class Artefact:
     robots: tuple[str, ...] = ALL
     measures: tuple[str, ...] = ("final_reward", "falls")
     rows: str = "arms"  # of a table: arms or robots
-    seeds: int = 5
+    seeds: int = PAPER_SEEDS
     needs: str | None = None  # beyond a finished run: gap, replay or importance
     paper: Mapping[tuple[str, str, str], Number] = field(default_factory=dict)  # (arm, robot, measure)
     facts: tuple[str, ...] = ()  # numbers that the paper gives in words

@@ -7,8 +7,8 @@ from safeexplorer.paper.artefact import Artefact, Protocol
 from safeexplorer.paper.grid import Library
 from safeexplorer.runs.specs import RunSpec
 
-# Training steps per second of one core: the simulation's 22,400, 4,280 and 2,000 (docs/robots.md) and 20 us a step for
-# acting and learning. Runs that exist here replace them by what they took.
+# Training steps per second of one core, roughly (docs/performance.md); runs that exist here replace them by what they
+# took.
 SPEEDS = {"half_cheetah": 15_000.0, "ant": 3_900.0, "go1": 1_900.0}
 
 

@@ -6,8 +6,9 @@ from typing import Any
 from safeexplorer.learning.methods import CONSTRAINED
 from safeexplorer.paper.artefact import ARTEFACTS
 from safeexplorer.paper.measures import MEASURES
-from safeexplorer.paper.statistics import mean_and_deviation
 from safeexplorer.runs.results import Result
+from safeexplorer.runs.settings import Settings
+from safeexplorer.runs.summary import mean_and_deviation
 
 FEASIBILITY = ARTEFACTS["cmdp-feasibility"]
 PAPER = {
@@ -15,7 +16,7 @@ PAPER = {
     for arm in FEASIBILITY.arms
     for robot in FEASIBILITY.robots
 }
-PAPER_LIMIT = ("fall", 0.05)
+PAPER_LIMIT = (Settings.cost, Settings.cost_limit)
 
 
 def feasibility(runs: Iterable[Result]) -> list[dict[str, Any]]:

@@ -10,9 +10,10 @@ import numpy as np
 
 from safeexplorer.paper.artefact import MAIN_RESULTS, ROBOT_LABELS, Arm, Artefact, Number, Protocol
 from safeexplorer.paper.measures import MEASURES
-from safeexplorer.paper.statistics import Interval, interval, mean_and_deviation
+from safeexplorer.paper.statistics import Interval, interval
 from safeexplorer.runs.results import FAILED, Result
 from safeexplorer.runs.specs import RunSpec
+from safeexplorer.runs.summary import mean_and_deviation
 
 SUCCESS_SHARE = 0.8
 

@@ -19,12 +19,6 @@ class Interval(NamedTuple):
     high: float | None
 
 
-def mean_and_deviation(values: Sequence[float]) -> tuple[float, float | None]:
-    """Mean and sample standard deviation (ddof = 1); one value has no deviation."""
-    x = np.asarray(values, float)
-    return float(x.mean()), float(x.std(ddof=1)) if len(x) > 1 else None
-
-
 def interquartile_mean(values: Sequence[float]) -> float:
     """The mean of what is left when the lowest and the highest floor(n / 4) values are cut off."""
     x = np.sort(np.asarray(values, float))

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from safeexplorer.paper import ARTEFACTS
-from safeexplorer.paper.artefact import ROBOT_LABELS, Protocol
+from safeexplorer.paper.artefact import PAPER_SEEDS, ROBOT_LABELS, Protocol
 from safeexplorer.paper.grid import Cell, Grid, Group, Library, gather, millions
 from safeexplorer.paper.palette import arm_colours
 from safeexplorer.paper.series import envelope, on_grid, smooth
@@ -182,7 +182,7 @@ def tables(results: Sequence[Result]) -> list[dict[str, Any]]:
     library, found = Library(results), []
     seeds = max((run.spec.settings.seed for run in results), default=1)
     for artefact in (artefact for artefact in ARTEFACTS.values() if artefact.kind == "table"):
-        sheet = lay_out(gather(artefact, library, Protocol(seeds=min(seeds, 5))))
+        sheet = lay_out(gather(artefact, library, Protocol(seeds=min(seeds, PAPER_SEEDS))))
         filled = [cell for row in sheet.rows for cell in row.cells if cell.values]
         if not filled:
             continue

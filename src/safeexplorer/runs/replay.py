@@ -1,5 +1,6 @@
 """How good a recovery is from the exits that a training run logged: its operational grade."""
 
+from collections.abc import Callable, Iterable
 from pathlib import Path
 from typing import Any
 
@@ -23,6 +24,13 @@ def replay_run(folder: Path, threads: int = 1) -> dict[str, Any]:
     result = replay(folder, recovery, threads)
     write_json(folder / "replay.json", result)
     return result
+
+
+def replay_missing(folders: Iterable[Path], say: Callable[[str], None]) -> None:
+    """The runs among these whose exits were not replayed yet."""
+    for folder in folders:
+        if not (folder / "replay.json").is_file():
+            say(f"{folder}: {replay_run(folder)['exits']:,} exits replayed")
 
 
 def replay(folder: Path, recovery: CheckedRecovery, threads: int = 1, batch: int = 250) -> dict[str, Any]:

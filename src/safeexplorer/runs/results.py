@@ -174,6 +174,20 @@ def collect_run(folder: Path) -> Result:
 # -- many ----------------------------------------------------------------------------------------------------
 
 
+def collect_all(paths: Sequence[Path], out: Path, unfinished: bool, say: Callable[[str], None]) -> None:
+    """A small result file in `out` for every run under these paths; those not finished only if asked for."""
+    written = 0
+    for result in read_all(sorted(path for path in set(expand(paths)) if path.is_dir()), say):
+        if not result.finished and not unfinished:
+            say(f"{result.folder}: {result.status}, left out")
+            continue
+        path = write_result(result, out)
+        written += 1
+        say(f"{path}: {path.stat().st_size / 1024:.0f} kB")
+    if not written:
+        raise ValueError(f"no finished run in {', '.join(map(str, paths))}")
+
+
 def load_results(paths: Iterable[Path], say: Callable[[str], None] = notice) -> list[Result]:
     """Everything under these paths: run folders, result files, or folders of them. Of equal runs, the one furthest.
 

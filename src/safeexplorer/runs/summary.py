@@ -172,6 +172,12 @@ def falls_at(levels: Sequence[tuple[float, int]], bar: float) -> int | None:
 # -- small -------------------------------------------------------------------------------------------------
 
 
+def mean_and_deviation(values: Sequence[float]) -> tuple[float, float | None]:
+    """Over runs: mean and sample standard deviation (ddof = 1); one value has no deviation."""
+    x = np.asarray(values, float)
+    return float(x.mean()), float(x.std(ddof=1)) if len(x) > 1 else None
+
+
 def rows(table: Columns, chosen: np.ndarray) -> Columns:
     return {name: values[chosen] for name, values in table.items()}
 
