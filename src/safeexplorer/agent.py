@@ -42,7 +42,7 @@ from safeexplorer.adapters.spaces import (
 from safeexplorer.audit import Audit, audit_collector
 from safeexplorer.export.onnx import export_onnx
 from safeexplorer.files.archives import read_npz
-from safeexplorer.files.checkpoint import flatten, load_latest, under, unflatten_like
+from safeexplorer.files.checkpoint import flatten
 from safeexplorer.files.console import notice
 from safeexplorer.files.interruption import Stopped
 from safeexplorer.files.writing import replacing
@@ -50,7 +50,13 @@ from safeexplorer.realtime import RobotLoop
 from safeexplorer.realtime.world import loop_world
 from safeexplorer.runs.display import TrainingDisplay
 from safeexplorer.runs.jax_world import jax_settings, jax_world
-from safeexplorer.runs.policies import make_learner, paid_params, run_spaces
+from safeexplorer.runs.policies import (
+    make_learner,
+    newest_checkpoint,
+    paid_params,
+    restored_learner,
+    run_spaces,
+)
 from safeexplorer.runs.settings import Settings, from_dict, stored_settings
 from safeexplorer.runs.summary import read_summary
 from safeexplorer.runs.trackers import TRACKERS
@@ -250,8 +256,9 @@ class SafeExplorer:
         if env is None and self.world is None:
             raise ValueError("this agent was loaded without an environment; give evaluate(env=...) one")
         intervention = self.world.intervention if self.world is not None else NoIntervention()
-        fell = getattr(self, "fell", None)
-        eval_env = self.world.env if env is None else make_eval_env(env, EVAL_EPISODES, intervention, fell)
+        eval_env = (
+            self.world.env if env is None else make_eval_env(env, EVAL_EPISODES, intervention, self.fell)
+        )
         alone = MixedPolicy(handed_over(intervention, self.learner.handover), recovery=None)
         return evaluate(self.learner.params, eval_env, alone, LAST, seed, deterministic)
 
@@ -317,10 +324,9 @@ class SafeExplorer:
         path = Path(path)
         facts, spaces, arrays = read_run(path) if path.is_dir() else read_saved(with_suffix(path))
         bare = cls.__new__(cls)
-        bare.world, bare.settings = None, from_dict(facts["settings"])
+        bare.world, bare.fell, bare.settings = None, None, from_dict(facts["settings"])
         bare.observation_space, bare.action_space = spaces
-        bare.learner = make_learner(bare.settings.resolved(), np.random.default_rng(0), sizes_of(*spaces))
-        bare.learner.set_state(unflatten_like(bare.learner.get_state(), under("learner/", arrays)))
+        bare.learner = restored_learner(bare.settings.resolved(), sizes_of(*spaces), arrays)
         bare._begin()
         agent = bare if env is None else bare._at(env, arguments, path)
         agent.num_timesteps = facts["num_timesteps"]
@@ -388,11 +394,8 @@ def read_saved(path: Path) -> tuple[dict[str, Any], list[Space], dict[str, np.nd
 
 def read_run(folder: Path) -> tuple[dict[str, Any], list[Space], dict[str, np.ndarray]]:
     """The same of the newest checkpoint in a run folder."""
-    settings, found = stored_settings(folder), load_latest(folder / "checkpoints")
-    if found is None:
-        raise ValueError(f"{folder} has no checkpoint yet")
-    arrays, state = found
-    facts = {"settings": settings.as_dict(), "num_timesteps": state["update"] * settings.batch_size}
+    settings, (arrays, update) = stored_settings(folder), newest_checkpoint(folder)
+    facts = {"settings": settings.as_dict(), "num_timesteps": update * settings.batch_size}
     return facts, list(run_spaces(folder)), arrays
 
 

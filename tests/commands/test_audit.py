@@ -51,7 +51,7 @@ def test_a_robot_is_tried_out_with_the_policy_of_a_run(tmp_path, capsys):
         (["half_cheetah", "--radius", "-1"], "radius is -1.0; allowed: a number above 0"),
         (["half_cheetah", "--progress", "2"], "progress is 2.0; allowed: a number from 0 to 1"),
         (["half_cheetah", "--radius", "1", "--progress", "0.5"], "radius and progress are both given"),
-        (["half_cheetah", "--recovery", "hold", "--sampled-recovery"], "recovery 'hold' has none"),
+        (["half_cheetah", "--recovery", "hold", "--sampled-recovery"], "recovery is 'hold', which has"),
         (["half_cheetah", "--policy", "nowhere.npz"], "nowhere.npz"),
     ],
 )

@@ -19,10 +19,9 @@ from safeexplorer.files.archives import read_npz
 from safeexplorer.files.fields import check_fields, demand, setting
 from safeexplorer.learning.methods import CONSTRAINED
 from safeexplorer.learning.networks import init_actor_critic
-from safeexplorer.recovery import load_recovery
 from safeexplorer.runs.policies import open_policy, policy_from_arrays, policy_sizes
 from safeexplorer.runs.settings import Settings
-from safeexplorer.runs.world import make_intervention
+from safeexplorer.runs.world import check_fit, robot_world
 
 UNSEEN = (
     "a recording cannot tell whether a takeover looked at the proposed action, which would bias the masked gradient: "
@@ -107,16 +106,16 @@ def trial_settings(robot: str, trial: Trial, policy: Policy) -> Settings:
         changes |= {"intervention": "safe_region", "schedule": "constant", "fraction": 1.0}
     sampled = base.method_row().sampled_recovery if trial.sampled_recovery is None else trial.sampled_recovery
     size = {"steps": steps, "num_envs": count, "rollout_steps": steps // count, "minibatches": 1}
+    size["eval_every"] = 0
     return replace(base, method="safeexplorer", sampled_recovery=sampled, **size, **changes).resolved()
 
 
 def make_collector(settings: Settings) -> Collector:
     """Robots, recovery and intervention as in training."""
-    env = robots.make(settings.robot, settings.num_envs, action_noise=settings.action_noise)
-    recovery, sampled = load_recovery(settings.recovery, env.robot), settings.sampled_recovery
-    if sampled and not recovery.has_density:
-        raise ValueError(f"sampled_recovery draws from a density; recovery {recovery.name!r} has none")
-    return Collector(env, recovery, make_intervention(settings), settings.rollout_steps, sampled=sampled)
+    world = robot_world(settings)
+    check_fit(settings, world)
+    who = (world.env, world.recovery, world.intervention)
+    return Collector(*who, settings.rollout_steps, sampled=settings.sampled_recovery)
 
 
 def describe(collector: Collector, progress: float) -> tuple[str, ...]:

@@ -89,6 +89,14 @@ class CheckedRecovery:
             raise self._error(f"gave a log-density of shape {density.shape} or not finite: {density}")
         return action, density
 
+    def tried(self, observation: Array) -> Array:
+        """What it would do; whatever it remembers of being asked is taken back."""
+        memory = self.get_state()
+        action = self.act(observation)
+        if memory:
+            self.set_state(memory)
+        return action
+
     def get_state(self) -> dict[str, Array]:
         """The controller's memory; empty for one without."""
         return dict(self.policy.get_state()) if hasattr(self.policy, "get_state") else {}

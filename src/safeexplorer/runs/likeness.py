@@ -35,12 +35,8 @@ def answers(world: World, observation: np.ndarray) -> dict[str, Any]:
     """What region and recovery answer to these observations [k, n], as plain values."""
     found = {"observation": observation.tolist(), "intervention": type(world.intervention).__name__}
     found |= of_intervention(world.intervention, observation)
-    recovery = world.recovery
-    if comparable(recovery):
-        memory = recovery.get_state()
-        found["recovery"] = recovery.act(observation).tolist()
-        if memory:
-            recovery.set_state(memory)
+    if comparable(world.recovery):
+        found["recovery"] = world.recovery.tried(observation).tolist()
     return found
 
 

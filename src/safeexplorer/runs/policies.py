@@ -105,19 +105,30 @@ class TrainedPolicy:
 
 def open_policy(folder: Path) -> TrainedPolicy:
     """The newest policy of the run in `folder`."""
-    settings = stored_settings(folder)
-    found = load_latest(folder / "checkpoints")
-    if found is None:
-        raise ValueError(f"{folder} has no checkpoint yet")
-    arrays, state = found
+    settings, (arrays, update) = stored_settings(folder), newest_checkpoint(folder)
     if settings.robot is None:
         sizes = sizes_of(*run_spaces(folder))
     else:
         robot = robots.get_robot(settings.robot)
         sizes = Sizes(robot.observation_size, robot.action_size)
+    learner = restored_learner(settings, sizes, arrays)
+    return TrainedPolicy(folder, settings, paid_params(learner), update, learner.handover)
+
+
+def newest_checkpoint(folder: Path) -> tuple[dict[str, np.ndarray], int]:
+    """Arrays of the newest whole checkpoint of a run, and its update."""
+    found = load_latest(folder / "checkpoints")
+    if found is None:
+        raise ValueError(f"{folder} has no checkpoint yet")
+    arrays, state = found
+    return arrays, state["update"]
+
+
+def restored_learner(settings: Settings, sizes: Sizes, arrays: dict[str, np.ndarray]) -> Learner:
+    """The learner of a run as the arrays of a checkpoint have it."""
     learner = make_learner(settings, np.random.default_rng(0), sizes)
     learner.set_state(unflatten_like(learner.get_state(), under("learner/", arrays)))
-    return TrainedPolicy(folder, settings, paid_params(learner), state["update"], learner.handover)
+    return learner
 
 
 def paid_params(learner: Learner) -> Params:

@@ -188,9 +188,7 @@ def probe(run: Any) -> None:
             f"takes_over gave the shape {answer.shape} for {count} robots; allowed: ({count},), one per robot"
         )
     if run.recovery is not None:
-        memory = run.recovery.get_state()
-        run.recovery.act(rows)
-        run.recovery.set_state(memory)
+        run.recovery.tried(rows)
 
 
 def check_fit(settings: Settings, world: World) -> None:
@@ -198,7 +196,8 @@ def check_fit(settings: Settings, world: World) -> None:
     recovery, method = world.recovery, settings.method_row()
     if method.sampled_recovery and recovery is not None and not recovery.has_density:
         raise ValueError(
-            f"recovery is {recovery.name!r}, which has no density; method {settings.method!r} samples from one"
+            f"recovery is {recovery.name!r}, which has no density; with method {settings.method!r} and these settings "
+            "its actions are drawn from one"
         )
     if settings.method in CONSTRAINED and world.sizes.choices:
         raise ValueError(
