@@ -108,6 +108,13 @@ def test_no_room_keeps_a_library_it_does_not_use():
     assert {(library, where) for library, rooms in LIBRARIES.items() for where in rooms} <= found
 
 
+def test_the_loss_never_asks_which_method_it_is_training():
+    """As README and the page say: what a row of the table means is in the numbers of the batch."""
+    source = (PACKAGE / "learning" / "loss.py").read_text(encoding="utf-8")
+    assert "method" not in source.lower()
+    assert "whose loss never asks which method it is training" in (PAGE.parents[1] / "README.md").read_text()
+
+
 def test_torch_is_imported_only_where_somebody_brought_it():
     assert {str(p.relative_to(PACKAGE)) for p in modules() if "torch" in imported(p)} <= TORCH
     loaded = "import sys, safeexplorer.agent, safeexplorer.cli; print('torch' in sys.modules)"
