@@ -137,17 +137,14 @@ def own_world(
     if vector.single_observation_space is not vector.raw_observation_space:
         columns = columns_of(vector.raw_observation_space)
         notice(f"observations are rows of {vector.sizes.observation} numbers; in their columns: {columns}")
-    if settings.eval_every and eval_env is None and not isinstance(env, str):
-        raise ValueError(f"eval_every is {settings.eval_every}; allowed without an eval_env: 0")
+    judge, method = None, settings.method_row()
     if settings.eval_every:
-        eval_env = make_eval_env(
-            env if eval_env is None else eval_env, settings.eval_episodes, intervention, fell
-        )
-    else:
-        eval_env = None
-    method = settings.method_row()
+        if eval_env is None and not isinstance(env, str):
+            raise ValueError(f"eval_every is {settings.eval_every}; allowed without an eval_env: 0")
+        judged_in = env if eval_env is None else eval_env
+        judge = make_eval_env(judged_in, settings.eval_episodes, intervention, fell)
     if not method.intervenes:
-        return World(vector, NoIntervention(), None, eval_env)
+        return World(vector, NoIntervention(), None, judge)
     if intervention is None:
         raise ValueError(
             f"method {method.name!r} needs to know where the policy acts: region=SafeRegion(...) or intervention=..."
@@ -160,7 +157,7 @@ def own_world(
         "the environment", vector.single_observation_space, vector.single_action_space
     )
     checked = None if recovery is None else as_recovery(in_choices(recovery, vector), interface)
-    return World(vector, intervention, checked, eval_env, begin=probe)
+    return World(vector, intervention, checked, judge, begin=probe)
 
 
 def in_choices(recovery: Any, env: Environments) -> Any:
