@@ -109,38 +109,20 @@ class SafeExplorer:
         wandb: bool | str | os.PathLike = False,
         **settings: Any,
     ):
-        if region is not None and intervention is not None:
-            raise ValueError("region and intervention are both given; allowed: one of them")
-        for name, who in (("region", region), ("intervention", intervention)):
-            if who is not None and not callable(getattr(who, "takes_over", None)):
-                raise ValueError(
-                    f"{name} is {who!r}; allowed: an object with takes_over, such as SafeRegion(...)"
-                )
+        gate = only_gate(region, intervention)
         robot, env = robot_of(env)
-        region_settings = settings_of(intervention or region, env)
-        if method is None:
-            method = "safeexplorer_auto" if region_settings.get("schedule") == "auto" else "safeexplorer"
         count = len(env) if isinstance(env, list | tuple) else getattr(env, "num_envs", num_envs)
-        given = {"robot": robot, "method": method, "seed": seed, "num_envs": count}
-        own = jax_settings(method) if is_jax_environment(env) else {}
-        given |= own | region_settings | settings
-        if robot is None:
-            given.setdefault("environment", name_of(env))
+        said = {"method": method, "seed": seed, "num_envs": count, **settings}
+        self.settings = settings_from(env, robot, gate, eval_env, said)
+        self.settings.resolved()  # what is wrong there is said before anything is made
         if env_kwargs is not None:
             env = factories(env, num_envs, env_kwargs)
-        rate = given.get("learning_rate")
-        if callable(rate):
-            given |= {"learning_rate": first_rate(rate), "anneal": False}
-        if eval_env is not None:
-            given.setdefault("eval_every", EVAL_EVERY)
-        self.settings = from_dict(given)
-        self.settings.resolved()  # what is wrong there is said before anything is made
         if isinstance(env, RobotLoop):
-            self.world = loop_world(self.settings, env, recovery, intervention or region)
+            self.world = loop_world(self.settings, env, recovery, gate)
         else:
             make = make_world if self.settings.episode_length is None else jax_world
-            self.world = make(self.settings, env, recovery, intervention or region, eval_env, fell)
-        self.fell = fell
+            self.world = make(self.settings, env, recovery, gate, eval_env, fell)
+        rate, self.fell = settings.get("learning_rate"), fell
         self.world.learning_rate = rate if callable(rate) else None
         self.trackers = {"tensorboard": tensorboard, "wandb": wandb}
         if robot is None:
@@ -347,6 +329,36 @@ class SafeExplorer:
             raise ValueError(f"{path} was trained on other spaces: {known} and {self.action_space}")
         agent.learner.set_state(self.learner.get_state())
         return agent
+
+
+def only_gate(region: SafeRegion | None, intervention: Intervention | None) -> Intervention | None:
+    """Who decides who acts, if the caller brought one."""
+    if region is not None and intervention is not None:
+        raise ValueError("region and intervention are both given; allowed: one of them")
+    for name, who in (("region", region), ("intervention", intervention)):
+        if who is not None and not callable(getattr(who, "takes_over", None)):
+            raise ValueError(
+                f"{name} is {who!r}; allowed: an object with takes_over, such as SafeRegion(...)"
+            )
+    return intervention or region
+
+
+def settings_from(
+    env: Any, robot: str | None, gate: Intervention | None, eval_env: Any, said: dict[str, Any]
+) -> Settings:
+    """What the caller said, and what follows from the rest for settings that were left out."""
+    of_gate = settings_of(gate, env)
+    usual = "safeexplorer_auto" if of_gate.get("schedule") == "auto" else "safeexplorer"
+    method = usual if said["method"] is None else said["method"]
+    own = jax_settings(method) if is_jax_environment(env) else {}
+    given = {"robot": robot} | own | of_gate | said | {"method": method}
+    if robot is None:
+        given.setdefault("environment", name_of(env))
+    if eval_env is not None:
+        given.setdefault("eval_every", EVAL_EVERY)
+    if callable(rate := given.get("learning_rate")):
+        given |= {"learning_rate": first_rate(rate), "anneal": False}
+    return from_dict(given)
 
 
 def first_rate(rate: Callable[[float], float]) -> float:
