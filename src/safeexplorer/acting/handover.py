@@ -20,6 +20,7 @@ from safeexplorer.acting.plan import (
     FADING,
     FASTEST,
     FIRST,
+    GIVEN_BACK,
     LOWEST,
     MOST,
     NEEDED,
@@ -97,14 +98,17 @@ class Handover:
         return max(*(proven or [radius]), SMALLEST * self.first_radius)
 
     def _give_back(self, falls: int, log_std: np.ndarray | None) -> None:
-        """Half of the region's growth per fall, and the ceiling below the spread with which the policy fell."""
+        """The ceiling below the spread with which the policy fell; where that is as narrow as falls make it, a quarter
+        of the region's growth per fall. A smaller region is left more often and costs more than a narrower policy."""
         self.falls += falls
-        if self.plan.by_evidence and self.radius > self.first_radius:
-            self.radius = self.first_radius + (self.radius - self.first_radius) * 0.5 ** min(falls, MOST)
         if log_std is not None:
             fell_with = float((log_std - self.initial_log_std).mean()) + self._faded()[1]
             self.opened = min(self.opened, fell_with)
+        exhausted = self.opened <= LOWEST or not self.plan.hold_spread
         self.opened = max(self.opened - CLOSING * min(falls, MOST), min(LOWEST, self.opened))
+        if exhausted and self.plan.by_evidence and self.radius > self.first_radius:
+            left = (1.0 - GIVEN_BACK) ** min(falls, MOST)
+            self.radius = self.first_radius + left * (self.radius - self.first_radius)
 
     def cut(self) -> None:
         """New episodes begin everywhere."""
