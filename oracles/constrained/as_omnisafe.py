@@ -1,4 +1,4 @@
-"""Our CPO with everything in which it differs from OmniSafe's made as OmniSafe has it, ten times as fast as OmniSafe.
+"""Our CPO with everything in which it differs from OmniSafe's made as OmniSafe has it.
 
     python oracles/constrained/as_omnisafe.py half_cheetah 1 --steps 300000 --out FOLDER
 
