@@ -19,7 +19,8 @@ TEST_SECONDS = 120  # most of a test that does not say otherwise
 
 
 def pytest_collection_modifyitems(items):
-    """No test waits for ever."""
+    """No test waits for ever, and the long ones begin first: none is left to run alone at the end."""
+    items.sort(key=lambda item: item.get_closest_marker("slow") is None)
     for item in items:
         if item.get_closest_marker("timeout") is None:
             item.add_marker(pytest.mark.timeout(TEST_SECONDS))

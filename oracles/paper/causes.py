@@ -1,6 +1,6 @@
 """What moves PPO's numbers on a robot: one change at a time, on a short budget.
 
-    python oracles/causes.py --steps 1200000 --seeds 1 2 3
+    python oracles/paper/causes.py --steps 1200000 --seeds 1 2 3
 
 The paper leaves each of these open, or is silent about it. Every run is a process of its own; results:
 results/evidence/causes.json, in which a run replaces the one of the same robot, change, seed and steps.
