@@ -81,38 +81,11 @@ def test_it_stands_still_where_nobody_or_hardly_anybody_leaves():
     assert feed(begun(), busy(16), 30).radius == pytest.approx(0.11)  # of 8192 steps: below two in a thousand
 
 
-def test_each_of_the_first_five_falls_halves_the_doubt():
+def test_each_of_the_first_two_falls_halves_the_doubt():
     made = begun()
-    for halvings in (1, 2, 3, 4, 5, 5):
-        feed(made, busy(70, falls=1))
-        assert made.asked == pytest.approx(1.0 - 0.01 / 2**halvings)
-
-
-def grown(**changes) -> Handover:
-    made = feed(begun(spread_fade=0.0, **changes), busy(60), 20)
-    assert made.radius > 0.13
-    return made
-
-
-def test_a_fall_takes_from_the_spread_and_leaves_the_region():
-    made = grown()
-    radius = made.radius
-    assert feed(made, busy(260, 2), log_std=START).radius == radius
-    np.testing.assert_allclose(made.spread()[1], START - 0.4)
-
-
-@pytest.mark.parametrize("falls, left", [(1, 3 / 4), (2, 9 / 16), (3, 27 / 64), (4, 27 / 64)])
-def test_a_narrow_policys_fall_takes_a_quarter_of_what_the_region_has_grown_by(falls, left):
-    made = grown()
-    growth, made.opened = made.radius - 0.11, -0.7
-    assert feed(made, busy(260, falls)).radius == pytest.approx(0.11 + left * growth)
-    np.testing.assert_allclose(made.spread()[1], START - 0.7)
-
-
-def test_where_the_spread_is_not_held_the_region_gives_way_at_once():
-    made = grown(hold_spread=False)
-    growth = made.radius - 0.11
-    assert feed(made, busy(260, 1)).radius == pytest.approx(0.11 + 3 / 4 * growth)
+    for asked in (0.995, 0.9975, 0.9975):
+        feed(made, busy(40, falls=1))
+        assert made.asked == pytest.approx(asked)
 
 
 def test_where_many_steps_exit_more_of_the_exits_must_end_well_to_a_limit():

@@ -20,7 +20,6 @@ from safeexplorer.acting.plan import (
     FADING,
     FASTEST,
     FIRST,
-    GIVEN_BACK,
     LOWEST,
     MOST,
     NEEDED,
@@ -80,14 +79,14 @@ class Handover:
         falls -= int(2.0 * steps * wilson_interval(self.copying.falls, self.copying.alone_steps)[0])
         rate, (lowest, highest) = self.exits.rate(), self.exits.safe_share(self.radius)
         if falls > 0:
-            self._give_back(falls, log_std)
+            self._take_back(falls, log_std)
         elif rate < CALM and self.opened < 0.0:
             self.opened = min(self.opened + OPENING / (1.0 + 10.0 * self.falls), 0.0)
         if not self.plan.by_evidence:
             return
         if highest < 1.0 - self._doubt():
             self.radius = self._smaller(self.radius / (1.0 + np.clip(1.0 - highest, *SHRINKING)))
-        elif falls <= 0 and lowest >= self.asked and rate >= NEEDED:
+        elif lowest >= self.asked and rate >= NEEDED:
             growth = 1.0 + min(max(rate, SLOWEST), FASTEST)
             self.radius = min(self.radius * growth, self.plan.largest_radius)
 
@@ -97,18 +96,13 @@ class Handover:
         proven = [r for r in past[past <= radius] if self.exits.safe_share(r)[0] >= 1.0 - self._doubt()]
         return max(*(proven or [radius]), SMALLEST * self.first_radius)
 
-    def _give_back(self, falls: int, log_std: np.ndarray | None) -> None:
-        """The ceiling below the spread with which the policy fell; where that is as narrow as falls make it, a quarter
-        of the region's growth per fall. A smaller region is left more often and costs more than a narrower policy."""
+    def _take_back(self, falls: int, log_std: np.ndarray | None) -> None:
+        """The ceiling below the spread with which the policy fell."""
         self.falls += falls
         if log_std is not None:
             fell_with = float((log_std - self.initial_log_std).mean()) + self._faded()[1]
             self.opened = min(self.opened, fell_with)
-        exhausted = self.opened <= LOWEST or not self.plan.hold_spread
         self.opened = max(self.opened - CLOSING * min(falls, MOST), min(LOWEST, self.opened))
-        if exhausted and self.plan.by_evidence and self.radius > self.first_radius:
-            left = (1.0 - GIVEN_BACK) ** min(falls, MOST)
-            self.radius = self.first_radius + left * (self.radius - self.first_radius)
 
     def cut(self) -> None:
         """New episodes begin everywhere."""
@@ -128,7 +122,7 @@ class Handover:
 
     @property
     def asked(self) -> float:
-        """The share of exits that must be proven to end well; each of the first five falls halves the doubt."""
+        """The share of exits that must be proven to end well; each of the first two falls halves the doubt."""
         _, falls = self.exits.near(self.radius)
         return 1.0 - self._doubt() * 0.5 ** min(falls, DOUBLINGS)
 

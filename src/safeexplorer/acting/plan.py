@@ -18,9 +18,8 @@ MARGIN = 1.1  # ... with this factor to spare
 NEEDED = 2e-3  # exits per step of the policy; with fewer a larger one is of no use
 SLOWEST, FASTEST = 0.02, 0.1  # growth per period; between them as the share of the policy's steps that exit
 SHRINKING = 0.05, 0.5  # per period, least and most; between them as the share of the exits that fell
-DOUBLINGS = 5  # of what must be proven, at most
+DOUBLINGS = 2  # of what must be proven, at most
 SMALLEST = 0.5  # of the first one
-GIVEN_BACK = 0.25  # of its growth, by a fall of a policy that is as narrow as falls make it
 # The spread, in log sigma:
 CALM = 1e-2  # exits per step of the policy; with more it does not open, and more of them must end well
 FIRST = -1.0  # at the hand-over, below the start
