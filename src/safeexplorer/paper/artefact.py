@@ -35,6 +35,7 @@ class Arm:
     label: str
     changes: Mapping[str, Any]
     budget: float = 1.0  # in units of the robot's own budget
+    often: bool = False  # evaluated as often as the paper does, for the objective gap
 
     @property
     def method(self) -> str:
@@ -73,7 +74,7 @@ class Protocol:
         base = replace(base, **(SMOKE if self.smoke else {}), **changes)
         whole = SMOKE_UPDATES * base.batch_size if self.smoke else self.steps or get_robot(robot).budget
         whole = replace(base, steps=round(arm.budget * whole))
-        return replace(whole, **self.evaluations(whole, often=arm.plain and arm.method == "safeexplorer"))
+        return replace(whole, **self.evaluations(whole, arm.often))
 
     def evaluations(self, settings: Settings, often: bool) -> dict[str, int]:
         """Every run is evaluated: the runs of the objective gap as often as the paper does, the others now and then."""
@@ -118,8 +119,8 @@ class Artefact:
         return [run_spec(protocol.settings(arm, robot, seed)) for seed in range(1, count + 1)]
 
 
-def read_arm(label: str, budget: float = 1.0, **changes: Any) -> Arm:
-    return Arm(label, changes, budget)
+def read_arm(label: str, budget: float = 1.0, often: bool = False, **changes: Any) -> Arm:
+    return Arm(label, changes, budget, often)
 
 
 def read_artefact(entry: dict[str, Any], arms: Mapping[str, Arm]) -> Artefact:
