@@ -8,7 +8,6 @@ FOLDER of theirs is what `run_omnisafe.py --out` wrote; FOLDER of ours holds run
 from __future__ import annotations
 
 import argparse
-import csv
 import json
 from pathlib import Path
 
@@ -17,39 +16,33 @@ import matplotlib
 matplotlib.use("Agg")
 import matplotlib.pyplot as plt
 import numpy as np
+from curves import EPOCH, ours, theirs
 
-WINDOW = 50  # episodes, as in OmniSafe's own log
-EPOCH = 2048  # steps
+from safeexplorer import robots
+
 METHODS = {"ppo_lagrangian": "PPOLag", "cpo": "CPO"}
 COLOURS = {"OmniSafe": "#c2571a", "here": "#1f6feb"}
 
 
 def their_curves(folder: Path, algorithm: str) -> list[np.ndarray]:
     """One [epochs, 2] array of return and cost per run."""
-    curves = []
-    for path in sorted(folder.glob(f"{algorithm}-*/seed-*/progress.csv")):
-        with open(path, newline="") as file:
-            rows = [(float(r["Metrics/EpRet"]), float(r["Metrics/EpCost"])) for r in csv.DictReader(file)]
-        curves.append(np.array(rows))
-    return curves
+    runs = sorted(folder.glob(f"{algorithm}-*/seed-*"))
+    return [return_and_cost(theirs(run)) for run in runs]
 
 
 def our_curves(folder: Path, method: str) -> list[np.ndarray]:
-    """The same from run folders: means over the last 50 episodes that ended by each update."""
-    curves = []
-    for path in sorted(folder.glob("*/run.json")):
-        facts = json.loads(path.read_text())
-        if facts["settings"]["method"] != method:
-            continue
-        with open(path.parent / "episodes.csv", newline="") as file:
-            rows = [
-                (int(r["update"]), float(r["total_return"]), float(r["fell"])) for r in csv.DictReader(file)
-            ]
-        update, *numbers = (np.array(column) for column in zip(*rows, strict=True))
-        ends = np.searchsorted(update, np.arange(1, facts["updates"] + 1), side="right")
-        windows = [slice(max(0, end - WINDOW), end) for end in ends]
-        curves.append(np.array([[x[w].mean() if w.stop else np.nan for x in numbers] for w in windows]))
-    return curves
+    """The same of ours."""
+    settings = {
+        path.parent: json.loads(path.read_text())["settings"] for path in sorted(folder.glob("*/run.json"))
+    }
+    sizes = {
+        run: robots.ROBOTS[s["robot"]].action_size for run, s in settings.items() if s["method"] == method
+    }
+    return [return_and_cost(ours(run, size)) for run, size in sizes.items()]
+
+
+def return_and_cost(curve: dict[str, list[float]]) -> np.ndarray:
+    return np.column_stack([curve["return"], curve["cost"]])
 
 
 def overlap(one: list[np.ndarray], other: list[np.ndarray]) -> np.ndarray:

@@ -13,10 +13,9 @@ from typing import Any
 sys.path.insert(0, str(Path(__file__).parent / "stand_ins"))
 
 import omnisafe
+from curves import EPOCH
 
 import safeexplorer.adapters.omnisafe  # noqa: F401 (registers the robots)
-
-EPOCH = 2048  # steps
 
 
 def settings(algorithm: str, seed: int, steps: int, folder: Path) -> dict[str, Any]:

@@ -18,7 +18,8 @@ import jax.numpy as jnp
 import numpy as np
 import torch
 from jax.flatten_util import ravel_pytree
-from run_omnisafe import EPOCH, omnisafe, settings
+from curves import EPOCH
+from run_omnisafe import omnisafe, settings
 
 from safeexplorer.learning.constrained.cpo import improve_policy
 from safeexplorer.learning.constrained.estimates import Steps

@@ -11,9 +11,7 @@ deviations; `outside` is the share of the policy's mean actions, over 8,192 step
 from __future__ import annotations
 
 import argparse
-import csv
 import json
-import math
 from importlib.metadata import version
 from itertools import groupby
 from pathlib import Path
@@ -21,58 +19,16 @@ from typing import Any
 
 import numpy as np
 import torch
-from run_omnisafe import EPOCH
+from curves import COLUMNS, EPOCH, ours, table, theirs
 from same_step import policy_of_state
 
 from safeexplorer import robots
 from safeexplorer.acting.networks import policy_mean
 from safeexplorer.runs.policies import open_policy
 
-WINDOW = 50
 ROBOTS, STEPS = 8, 1024
 EVERY = 20  # epochs between rows
 LATE = 200_000  # steps
-COLUMNS = ("steps", "return", "cost", "length", "spread", "case")
-HALF_LOG = 0.5 * math.log(2 * math.pi * math.e)
-
-
-def table(path: Path) -> list[dict[str, str]]:
-    with open(path, newline="") as file:
-        return list(csv.DictReader(file))
-
-
-def theirs(folder: Path) -> dict[str, list[float]]:
-    """Every epoch of one of their runs."""
-    names = (
-        "TotalEnvSteps",
-        "Metrics/EpRet",
-        "Metrics/EpCost",
-        "Metrics/EpLen",
-        "Train/Entropy",
-        "Misc/OptimCase",
-    )
-    rows = np.array([[float(row[name]) for name in names] for row in table(folder / "progress.csv")])
-    rows[:, 4] = np.exp(rows[:, 4] - HALF_LOG)
-    return dict(zip(COLUMNS, rows.T.tolist(), strict=True))
-
-
-def ours(folder: Path, actions: int) -> dict[str, list[float]]:
-    """Every update of one of ours."""
-    updates, episodes = table(folder / "metrics.csv"), table(folder / "episodes.csv")
-    ended = np.array([int(row["update"]) for row in episodes])
-    names = ("total_return", "fell", "length")
-    numbers = np.array([[float(row[name]) for name in names] for row in episodes])
-    ends = np.searchsorted(ended, np.arange(1, len(updates) + 1), side="right")
-    means = [numbers[max(0, end - WINDOW) : end].mean(0) if end else [math.nan] * 3 for end in ends]
-    rows = np.column_stack(
-        [
-            [float(row["steps"]) for row in updates],
-            means,
-            [math.exp(float(row["entropy"]) / actions - HALF_LOG) for row in updates],
-            [float(row["case"]) for row in updates],
-        ]
-    )
-    return dict(zip(COLUMNS, rows.T.tolist(), strict=True))
 
 
 def outside(robot: str, policy: dict[str, Any]) -> float:
