@@ -17,8 +17,8 @@ from typing import Any
 import jax.numpy as jnp
 import numpy as np
 import torch
-from jax.flatten_util import ravel_pytree
 from curves import EPOCH
+from jax.flatten_util import ravel_pytree
 from run_omnisafe import omnisafe, settings
 
 from safeexplorer.learning.constrained.cpo import improve_policy
