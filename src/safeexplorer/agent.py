@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import math
 import os
 import tempfile
@@ -13,7 +12,6 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-from gymnasium import Space
 
 from safeexplorer.accelerated.environments import is_jax_environment
 from safeexplorer.acting.collector import Collector
@@ -41,30 +39,21 @@ from safeexplorer.adapters.spaces import (
 )
 from safeexplorer.audit import Audit, audit_collector
 from safeexplorer.export.onnx import export_onnx
-from safeexplorer.files.archives import read_npz
-from safeexplorer.files.checkpoint import flatten
 from safeexplorer.files.console import notice
 from safeexplorer.files.interruption import Stopped
-from safeexplorer.files.writing import replacing
 from safeexplorer.realtime import RobotLoop
 from safeexplorer.realtime.world import loop_world
 from safeexplorer.runs.display import TrainingDisplay
 from safeexplorer.runs.jax_world import jax_settings, jax_world
-from safeexplorer.runs.policies import (
-    make_learner,
-    newest_checkpoint,
-    paid_params,
-    restored_learner,
-    run_spaces,
-)
-from safeexplorer.runs.settings import Settings, from_dict, stored_settings
+from safeexplorer.runs.policies import make_learner, paid_params, restored_learner
+from safeexplorer.runs.saved import read_saved, write_saved
+from safeexplorer.runs.settings import Settings, from_dict
 from safeexplorer.runs.summary import read_summary
 from safeexplorer.runs.trackers import TRACKERS
 from safeexplorer.runs.training import Training, initial_generator, train
 from safeexplorer.runs.world import check_fit, make_eval_env, make_world, robot_of
 
 Callback = Callable[["SafeExplorer", dict[str, Any]], bool | None]
-FORMAT = 1  # of saved agents
 EVAL_EPISODES = 10  # of an id
 # Of an action, halved: beyond, a standard deviation of 1 is no good beginning.
 SMALL_RANGE, LARGE_RANGE = 0.25, 10.0
@@ -279,17 +268,8 @@ class SafeExplorer:
 
     def save(self, path: str | os.PathLike) -> Path:
         """One file with the policy, the optimiser and the settings; functions of yours are not in it."""
-        path = with_suffix(path)
-        facts = {
-            "format": FORMAT,
-            "settings": self.settings.as_dict(),
-            "num_timesteps": self.num_timesteps,
-            "spaces": [describe_space(self.observation_space), describe_space(self.action_space)],
-        }
-        text = np.frombuffer(json.dumps(facts).encode(), np.uint8)
-        with replacing(path) as file:
-            np.savez(file, facts=text, **flatten({"learner": self.learner.get_state()}))
-        return path
+        spaces = [self.observation_space, self.action_space]
+        return write_saved(path, self.settings, self.num_timesteps, spaces, self.learner.get_state())
 
     def export(self, path: str | os.PathLike, radius: float | None = None) -> dict[str, Any]:
         """The policy as an ONNX file, compared with `predict` first; with a radius also the gate (docs/deploy.md)."""
@@ -303,18 +283,17 @@ class SafeExplorer:
 
         To `learn` on, give it the environment, recovery and region again.
         """
-        path = Path(path)
-        facts, spaces, arrays = read_run(path) if path.is_dir() else read_saved(with_suffix(path))
+        saved = read_saved(path)
         bare = cls.__new__(cls)
-        bare.world, bare.fell, bare.settings = None, None, from_dict(facts["settings"])
-        bare.observation_space, bare.action_space = spaces
-        bare.learner = restored_learner(bare.settings.resolved(), sizes_of(*spaces), arrays)
+        bare.world, bare.fell, bare.settings = None, None, saved.settings
+        bare.observation_space, bare.action_space = saved.spaces
+        bare.learner = restored_learner(bare.settings.resolved(), sizes_of(*saved.spaces), saved.arrays)
         bare._begin()
         agent = bare if env is None else bare._at(env, arguments, path)
-        agent.num_timesteps = facts["num_timesteps"]
+        agent.num_timesteps = saved.num_timesteps
         return agent
 
-    def _at(self, env: Any, arguments: dict[str, Any], path: Path) -> SafeExplorer:
+    def _at(self, env: Any, arguments: dict[str, Any], path: str | os.PathLike) -> SafeExplorer:
         """The same agent in an environment, of another number of robots perhaps."""
         brought = ["robot", "environment", "recovery", "intervention"]  # by the caller, again
         if arguments.get("region") is not None or arguments.get("intervention") is not None:
@@ -382,35 +361,3 @@ def settings_of(intervention: Intervention | None, env: Any) -> dict[str, Any]:
         return {"schedule": "auto", "max_radius": largest if math.isfinite(largest) else None}
     alien = {"begin_as_recovery": False} if isinstance(who, ReportedTakeovers) else {}
     return {"schedule": "linear"} | alien
-
-
-# -- files -------------------------------------------------------------------------------------------------
-
-
-def read_saved(path: Path) -> tuple[dict[str, Any], list[Space], dict[str, np.ndarray]]:
-    """What `save` wrote: facts, the spaces of observations and actions, arrays."""
-    if not path.is_file():
-        raise ValueError(f"there is no saved agent at {path}")
-    try:
-        arrays = read_npz(path, ["facts"])
-        facts = json.loads(arrays["facts"].tobytes())
-        if facts["format"] != FORMAT:
-            raise ValueError(f"its format is {facts['format']!r}; this release reads {FORMAT}")
-        for name, array in arrays.items():
-            if array.dtype.kind == "f" and not np.isfinite(array).all():
-                raise ValueError(f"{name} holds a number that is not finite")
-        return facts, [space_of(text) for text in facts["spaces"]], arrays
-    except (KeyError, TypeError, ValueError, OSError) as error:
-        raise ValueError(f"{path} is no saved agent: {error}") from error
-
-
-def read_run(folder: Path) -> tuple[dict[str, Any], list[Space], dict[str, np.ndarray]]:
-    """The same of the newest checkpoint in a run folder."""
-    settings, (arrays, update) = stored_settings(folder), newest_checkpoint(folder)
-    facts = {"settings": settings.as_dict(), "num_timesteps": update * settings.batch_size}
-    return facts, list(run_spaces(folder)), arrays
-
-
-def with_suffix(path: str | os.PathLike) -> Path:
-    path = Path(path)
-    return path if path.suffix == ".npz" else path.with_name(path.name + ".npz")

@@ -12,7 +12,8 @@ import numpy as np
 
 from safeexplorer.acting.collector import Collector, Observer
 from safeexplorer.acting.trajectory import Rollout
-from safeexplorer.learning.rerolls import fresh_streams, state_of
+from safeexplorer.files.checkpoint import state_of
+from safeexplorer.learning.rerolls import fresh_streams
 from safeexplorer.robots.simulation import Simulation
 
 REPLAYED_EXITS = 16

@@ -30,6 +30,13 @@ class DamagedCheckpoint(ValueError):
     """A checkpoint whose content does not match its manifest."""
 
 
+def state_of(owner: Any) -> dict[str, np.ndarray]:
+    """A copy of what `set_state` would restore; empty where there is nothing, or no way to."""
+    if not (hasattr(owner, "get_state") and hasattr(owner, "set_state")):
+        return {}
+    return {name: np.array(array) for name, array in owner.get_state().items()}
+
+
 def flatten(tree: Any, prefix: str = "") -> dict[str, np.ndarray]:
     """Nested dicts, lists and tuples of arrays -> {"path/to/leaf": array}."""
     if isinstance(tree, dict):

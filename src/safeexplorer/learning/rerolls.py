@@ -1,13 +1,12 @@
 """The analytic value under noise: the mean over several recoveries from the same triggering state."""
 
-from typing import Any
-
 import numpy as np
 
 from safeexplorer.acting.collector import Collector
 from safeexplorer.acting.interventions import Situation
 from safeexplorer.acting.networks import Params, value
 from safeexplorer.acting.trajectory import Rollout
+from safeexplorer.files.checkpoint import state_of
 from safeexplorer.recovery.protocol import CheckedRecovery
 from safeexplorer.robots.simulation import Simulation
 
@@ -82,13 +81,6 @@ class Reroller:
             result[back] = self.gamma**length * end_value[back]
             running &= ~(fell | back)
         return result
-
-
-def state_of(owner: Any) -> dict[str, np.ndarray]:
-    """A copy of what `set_state` would restore; empty where there is nothing, or no way to."""
-    if not (hasattr(owner, "get_state") and hasattr(owner, "set_state")):
-        return {}
-    return {name: np.array(array) for name, array in owner.get_state().items()}
 
 
 def fresh_streams(world: Simulation, rng: np.random.Generator, count: int) -> np.ndarray:
