@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from safeexplorer.learning.networks import init_squashed
-from safeexplorer.recovery import RecoveryError, Staged, known_recoveries, load_recovery, provenance
+from safeexplorer.recovery import RecoveryError, known_recoveries, load_recovery, provenance
 from safeexplorer.recovery.actor import save_actor
 from safeexplorer.recovery.library import WEIGHTS, shipped
 from safeexplorer.robots import ROBOTS, get_robot, make
@@ -256,7 +256,6 @@ def test_a_shipped_file_that_was_replaced_is_refused(tmp_path, monkeypatch):
     digest = load_recovery(tmp_path / "half_cheetah.npz", CHEETAH).digest
     entry = {"robot": "half_cheetah", "file": "half_cheetah.npz", "sha256": digest}
     (tmp_path / "manifest.json").write_text(json.dumps({"half_cheetah": entry}))
-    (tmp_path / "staged.json").write_text("{}")
     monkeypatch.setattr("safeexplorer.recovery.library.WEIGHTS", tmp_path)
     assert load_recovery("default", CHEETAH).digest == digest
     with pytest.raises(RecoveryError, match="recovery 'half_cheetah' is for half_cheetah, not for ant"):
@@ -265,31 +264,3 @@ def test_a_shipped_file_that_was_replaced_is_refused(tmp_path, monkeypatch):
     shutil.move(tmp_path / "other.npz", tmp_path / "half_cheetah.npz")
     with pytest.raises(RecoveryError, match="not the file the package was shipped with"):
         load_recovery("default", CHEETAH)
-
-
-def test_the_firm_ant_is_gentle_near_its_nominal_height_and_strong_away_from_it():
-    ant = get_robot("ant")
-    firm, gentle, strong = (load_recovery(name, ant) for name in ("ant-firm", "ant", "ant-strong"))
-    rng = np.random.default_rng(0)
-    observation = rng.standard_normal((64, 27)).astype(np.float32)
-    observation[:, 0] = np.linspace(0.3, 1.2, 64)
-    near = (observation[:, 0] >= 0.55) & (observation[:, 0] <= 0.95)
-    assert 0 < near.sum() < 64
-    np.testing.assert_allclose(firm.act(observation)[near], gentle.act(observation)[near], atol=1e-6)
-    np.testing.assert_allclose(firm.act(observation)[~near], strong.act(observation)[~near], atol=1e-6)
-    assert not firm.has_density and len({firm.digest, gentle.digest, strong.digest}) == 3
-    with pytest.raises(RecoveryError, match="recovery 'ant-firm' is for ant, not for half_cheetah"):
-        load_recovery("ant-firm", CHEETAH)
-
-
-def test_two_controllers_in_one_never_ask_the_far_one_without_need():
-    asked = []
-    both = Staged(
-        lambda o: np.zeros((len(o), 6)),
-        lambda o: asked.append(len(o)) or np.ones((len(o), 6)),
-        lambda o: o[:, 0] > 1,
-    )
-    observation = np.zeros((3, 17))
-    assert not both(observation).any() and asked == []
-    observation[1, 0] = 2.0
-    assert both(observation)[:, 0].tolist() == [0.0, 1.0, 0.0] and asked == [1]

@@ -28,7 +28,7 @@ from safeexplorer.pretraining.grading import Share, grade
 from safeexplorer.pretraining.selection import select
 from safeexplorer.pretraining.settings import RecoverySettings, recovery_settings
 from safeexplorer.pretraining.training import train_recovery
-from safeexplorer.recovery.library import known_recoveries, load_recovery, provenance, shipped, staged
+from safeexplorer.recovery.library import known_recoveries, load_recovery, provenance, shipped
 from safeexplorer.robots import ROBOTS, get_robot
 from safeexplorer.runs.replay import replay, replay_run
 from safeexplorer.runs.settings import robot_settings
@@ -152,7 +152,7 @@ def replay_command(args: argparse.Namespace) -> int:
 
 def list_command(args: argparse.Namespace) -> int:
     """Every robot's recoveries; the first is its default."""
-    facts, two = {name: provenance(name) for name in shipped()}, staged()
+    facts = {name: provenance(name) for name in shipped()}
     names = (Column(name, no_wrap=True) for name in ("robot", "recovery"))
     table = Table(*names, "steps of training", "falls", "survived resets", Column("sha256", no_wrap=True))
     known = {robot.name: known_recoveries(robot.name, robot.posture) for robot in ROBOTS.values()}
@@ -162,7 +162,5 @@ def list_command(args: argparse.Namespace) -> int:
             fact, survived = facts[name], Share(**facts[name]["grade"]["survived"])
             row = [f"{fact['environment_steps']:,}", f"{fact['falls']:,}", str(survived)]
             row.append(shipped()[name]["sha256"][:8])
-        elif name in two:
-            row[0] = f"{two[name]['near']}, farther out {two[name]['far']}"
         table.add_row(robot, name, *row)
     return emit(args, {robot: {n: facts.get(n) for n in names} for robot, names in known.items()}, table)

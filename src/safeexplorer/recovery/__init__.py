@@ -2,7 +2,6 @@
 
 from safeexplorer.recovery.library import as_recovery, known_recoveries, load_recovery, provenance
 from safeexplorer.recovery.protocol import CheckedRecovery, Interface, RecoveryError, interface_between
-from safeexplorer.recovery.scripted import Staged
 
-__all__ = ["CheckedRecovery", "Interface", "RecoveryError", "Staged", "as_recovery", "interface_between"]
+__all__ = ["CheckedRecovery", "Interface", "RecoveryError", "as_recovery", "interface_between"]
 __all__ += ["known_recoveries", "load_recovery", "provenance"]

@@ -12,7 +12,7 @@ import numpy as np
 from safeexplorer.files.extras import load
 from safeexplorer.recovery.actor import load_actor, read_provenance
 from safeexplorer.recovery.protocol import CheckedRecovery, Interface, RecoveryError, interface_between
-from safeexplorer.recovery.scripted import SCRIPTED, Posture, Staged, outside
+from safeexplorer.recovery.scripted import SCRIPTED, Posture
 from safeexplorer.recovery.torch_modules import TorchPolicy, is_torch_module, torch_recovery
 
 Array = np.ndarray
@@ -71,16 +71,10 @@ def shipped() -> dict[str, dict[str, str]]:
     return json.loads((WEIGHTS / "manifest.json").read_text(encoding="utf-8"))
 
 
-def staged() -> dict[str, dict[str, Any]]:
-    """name -> {"robot", "near", "far", "column", "inside"}: two of them in one."""
-    return json.loads((WEIGHTS / "staged.json").read_text(encoding="utf-8"))
-
-
 def known_recoveries(robot: str, posture: Posture | None) -> list[str]:
     """The names that `named_recovery` takes for this robot; the first one is its default."""
     learned = [name for name, entry in shipped().items() if entry["robot"] == robot]
     learned.sort(key=lambda name: (name != robot, name))
-    learned += [name for name, entry in staged().items() if entry["robot"] == robot]
     return learned + (list(SCRIPTED) if posture else [])
 
 
@@ -92,9 +86,9 @@ def named_recovery(spec: str | os.PathLike, interface: Interface) -> CheckedReco
     if name in SCRIPTED and name in known:
         return CheckedRecovery(SCRIPTED[name](posture, interface.low, interface.high), interface, name)
     if name in known:
-        return (load_staged if name in staged() else load_shipped)(name, interface)
-    if entry := (shipped() | staged()).get(name):
-        raise RecoveryError(f"recovery {name!r} is for {entry['robot']}, not for {robot}")
+        return load_shipped(name, interface)
+    if name in shipped():
+        raise RecoveryError(f"recovery {name!r} is for {shipped()[name]['robot']}, not for {robot}")
     path = Path(spec)
     if path.suffix == "" and not path.exists():
         raise RecoveryError(f"{robot} has no recovery {name!r}; known: {', '.join([*known, 'a file'])}")
@@ -109,15 +103,6 @@ def load_shipped(name: str, interface: Interface) -> CheckedRecovery:
     if digest != entry["sha256"]:
         raise RecoveryError(f"{entry['file']}: not the file the package was shipped with")
     return CheckedRecovery(actor, interface, name, digest)
-
-
-def load_staged(name: str, interface: Interface) -> CheckedRecovery:
-    """Two recoveries of the package in one; its hash is over theirs and the bounds between them."""
-    entry = staged()[name]
-    near, far = (load_shipped(entry[part], interface) for part in ("near", "far"))
-    policy = Staged(near.policy, far.policy, outside(entry["column"], *entry["inside"]))
-    text = json.dumps([near.digest, far.digest, entry["column"], entry["inside"]])
-    return CheckedRecovery(policy, interface, name, hashlib.sha256(text.encode()).hexdigest())
 
 
 def provenance(name: str) -> dict[str, Any]:

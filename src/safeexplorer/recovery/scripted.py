@@ -1,6 +1,6 @@
-"""Recoveries written by hand: hold the nominal pose, do nothing, and one controller near, another far.
+"""Recoveries written by hand: hold the nominal pose, and do nothing.
 
-The first two need no training, serve any robot that says its `Posture`, and are the yardstick of the learned ones.
+They need no training, serve any robot that says its `Posture`, and are the yardstick of the learned ones.
 """
 
 from collections.abc import Callable, Sequence
@@ -57,21 +57,3 @@ def passive(posture: Posture, low: Array, high: Array) -> Controller:
 
 
 SCRIPTED: dict[str, Callable[[Posture, Array, Array], Controller]] = {"hold": hold, "passive": passive}
-
-
-class Staged:
-    """Two controllers in one: `far` acts where `beyond` says so of an observation [k, n] -> [k], `near` elsewhere."""
-
-    def __init__(self, near: Controller, far: Controller, beyond: Callable[[Array], Array]):
-        self.near, self.far, self.beyond = near, far, beyond
-
-    def __call__(self, observation: Array) -> Array:
-        action, beyond = np.array(self.near(observation)), self.beyond(observation)
-        if beyond.any():
-            action[beyond] = self.far(observation[beyond])
-        return action
-
-
-def outside(column: int, low: float, high: float) -> Callable[[Array], Array]:
-    """Is a number of the observation outside its bounds?"""
-    return lambda observation: (observation[:, column] < low) | (observation[:, column] > high)
