@@ -89,7 +89,7 @@ $(RAY)/installed: pyproject.toml
 
 $(FOREIGN)/installed: pyproject.toml requirements.lock
 	test -x $(FOREIGN)/bin/python || $(PYTHON) -m venv $(FOREIGN)
-	$(FOREIGN)/bin/pip install --quiet -c requirements.lock -e .[robots] "gymnasium[box2d]" scipy
+	$(FOREIGN)/bin/pip install --quiet -c requirements.lock -e .[robots] "gymnasium[box2d]" packaging scipy
 	touch $@
 
 # The site is made from text and sources alone: nothing of the package is imported.
