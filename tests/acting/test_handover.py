@@ -180,7 +180,7 @@ def test_floor_and_ceiling_open_together_while_it_is_calm_and_nobody_fell():
         low, high = made.spread()
         np.testing.assert_allclose(low, high)
         feed(made, busy(0))
-    low, high = made.spread()  # open: from now on the floor fades
+    low, high = feed(made, busy(0)).spread()  # it is open, and the floor fades
     assert (low < high).all()
     low, high = feed(hand_over(handover()), busy(1600), 2).spread()  # not calm
     assert (low < high).all()
