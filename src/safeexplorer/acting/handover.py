@@ -147,8 +147,8 @@ class Handover:
         """The lowest and the highest log sigma, [m] each; None: not held.
 
         Both begin at the copy's and open together while hardly a step exits, so that a policy which has no reason to
-        widen explores, too. After that, or a fall, the floor, under which nothing is explored, fades first: the policy may be
-        as sure as it likes by then. The ceiling fades when there is most to lose.
+        widen explores, too. After that, or a fall, the floor, under which nothing is explored, fades first: the policy
+        may be as sure as it likes by then. The ceiling fades when there is most to lose.
         """
         start = self.initial_log_std
         if self.imitating:
