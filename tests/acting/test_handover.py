@@ -174,20 +174,6 @@ def test_the_floor_fades_in_the_first_half():
     np.testing.assert_allclose(feed(made, busy(0), 75).spread()[0], START - 2.0)
 
 
-def test_floor_and_ceiling_open_together_while_it_is_calm_and_nobody_fell():
-    made = hand_over(handover())
-    for _ in range(5):
-        low, high = made.spread()
-        np.testing.assert_allclose(low, high)
-        feed(made, busy(0))
-    low, high = feed(made, busy(0)).spread()  # it is open, and the floor fades
-    assert (low < high).all()
-    low, high = feed(hand_over(handover()), busy(1600), 2).spread()  # not calm
-    assert (low < high).all()
-    low, high = feed(hand_over(handover()), busy(40, falls=1), 2).spread()
-    assert (low < high).all()
-
-
 def test_it_stays_narrow_where_many_leave_however_well_that_ends():
     made = feed(hand_over(handover(spread_fade=0.0)), busy(1600), 5, START)
     np.testing.assert_allclose(made.spread()[1], START - 1.0)

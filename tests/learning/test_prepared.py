@@ -52,7 +52,7 @@ def test_the_pace_follows_how_far_the_last_update_led(kl, pace):
 
 
 def test_the_pace_stays_within_its_limits():
-    assert paced(0.05, 1.0, 0.02) == 0.05 and paced(3.0, 0.0, 0.02) == 4.0
+    assert paced(0.05, 1.0, 0.02) == 0.05 and paced(0.9, 0.0, 0.02) == 1.0
 
 
 def test_a_limited_update_moves_a_narrow_policy_less_far():

@@ -28,7 +28,6 @@ from safeexplorer.acting.plan import (
     SHRINKING,
     SLOWEST,
     SMALLEST,
-    STILL,
     Plan,
 )
 from safeexplorer.acting.trajectory import Rollout
@@ -146,9 +145,8 @@ class Handover:
     def spread(self) -> tuple[np.ndarray, np.ndarray] | None:
         """The lowest and the highest log sigma, [m] each; None: not held.
 
-        Both begin at the copy's and open together while hardly a step exits, so that a policy which has no reason to
-        widen explores, too. After that, or a fall, the floor, under which nothing is explored, fades first: the policy
-        may be as sure as it likes by then. The ceiling fades when there is most to lose.
+        Both begin at the copy's. The floor, under which nothing is explored, fades first: the policy may be as sure as
+        it likes by then. The ceiling fades when there is most to lose.
         """
         start = self.initial_log_std
         if self.imitating:
@@ -156,8 +154,6 @@ class Handover:
         if self.alone or not self.plan.hold_spread:
             return None
         floor, ceiling = self._faded()
-        if self.opened < 0.0 and not self.falls and self.exits.rate() < STILL:
-            floor = ceiling
         return start + self.opened - floor, start + self.opened - ceiling
 
     # -- records and resuming ------------------------------------------------------------------------------

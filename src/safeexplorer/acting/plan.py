@@ -22,7 +22,6 @@ DOUBLINGS = 2  # of what must be proven, at most
 SMALLEST = 0.5  # of the first one
 # The spread, in log sigma:
 CALM = 1e-2  # exits per step of the policy; with more it does not open, and more of them must end well
-STILL = 1e-3  # the same; with fewer the floor opens, too
 FIRST = -1.0  # at the hand-over, below the start
 OPENING = 0.2  # per calm period without a fall, and an eleventh of it after one, up to the start
 CLOSING, MOST, LOWEST = 0.2, 3, -0.7  # by a fall, by how many of a period at most, and how far in all

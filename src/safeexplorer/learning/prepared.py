@@ -23,8 +23,8 @@ from safeexplorer.learning.waiting import WaitingRows
 IMITATION_WEIGHT = 1.0  # lambda while the recovery acts alone
 IMITATION_RATE, IMITATION_DECAY = 1e-3, 0.95  # step size of Adam then, and what is left of it after a period
 FINER = 4  # minibatches then for every one of the policy's updates, where they can be divided
-# By which the pace of the policy's steps changes after an update, and the least and the most it can be.
-PACE, SLOWEST, FASTEST = 1.5, 0.05, 4.0
+# By which the pace of the policy's steps changes after an update, and the least it can be.
+PACE, SLOWEST = 1.5, 0.05
 LATE_ROWS = 64  # of a minibatch of the policy's, at most: steps whose outcome came after their rollout
 ROOM = 8192  # steps that can wait, at least
 
@@ -187,7 +187,7 @@ def paced(pace: float, kl: float, target: float) -> float:
     """The pace after an update that moved the policy by `kl`, in KL divergence."""
     if kl > PACE * target:
         return max(pace / PACE, SLOWEST)
-    return min(pace * PACE, FASTEST) if kl < target / PACE else pace
+    return min(pace * PACE, 1.0) if kl < target / PACE else pace
 
 
 def imitation_of(method: Method) -> Method:
