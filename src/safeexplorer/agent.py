@@ -41,6 +41,7 @@ from safeexplorer.audit import Audit, audit_collector
 from safeexplorer.export.onnx import export_onnx
 from safeexplorer.files.console import notice
 from safeexplorer.files.interruption import Stopped
+from safeexplorer.learning.methods import SAFEEXPLORER, SAFEEXPLORER_AUTO
 from safeexplorer.realtime import RobotLoop
 from safeexplorer.realtime.world import loop_world
 from safeexplorer.runs.display import TrainingDisplay
@@ -327,8 +328,8 @@ def settings_from(
 ) -> Settings:
     """What the caller said, and what follows from the rest for settings that were left out."""
     of_gate = settings_of(gate, env)
-    usual = "safeexplorer_auto" if of_gate.get("schedule") == "auto" else "safeexplorer"
-    method = usual if said["method"] is None else said["method"]
+    usual = SAFEEXPLORER_AUTO if of_gate.get("schedule") == "auto" else SAFEEXPLORER
+    method = usual.name if said["method"] is None else said["method"]
     own = jax_settings(method) if is_jax_environment(env) else {}
     given = {"robot": robot} | own | of_gate | said | {"method": method}
     if robot is None:

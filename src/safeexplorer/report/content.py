@@ -7,6 +7,7 @@ from typing import Any
 
 import numpy as np
 
+from safeexplorer.learning.methods import SAFEEXPLORER, SAFEEXPLORER_AUTO
 from safeexplorer.paper import ARTEFACTS
 from safeexplorer.paper.artefact import PAPER_SEEDS, ROBOT_LABELS, Protocol
 from safeexplorer.paper.grid import Cell, Grid, Group, Library, gather, millions
@@ -19,7 +20,7 @@ from safeexplorer.runs.film import shows
 from safeexplorer.runs.results import FAILED, Result
 from safeexplorer.runs.summary import tidy
 
-OURS = ("safeexplorer", "safeexplorer_auto")
+OURS = (SAFEEXPLORER.name, SAFEEXPLORER_AUTO.name)
 CURVES = {"return": "return_trailing", "falls": "falls", "recovery": "recovery_rate", "radius": "radius"}
 FILM_BYTES, ALL_FILM_BYTES = 3_000_000, 12_000_000
 TYPES = {".mp4": "video/mp4", ".gif": "image/gif"}
