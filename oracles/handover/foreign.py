@@ -1,4 +1,5 @@
-"""PPO and safeexplorer_auto on environments that nobody here wrote, with the same numbers on all of them.
+"""PPO and safeexplorer_auto on environments that nobody here wrote, and on three written after the rules, with the same
+numbers on all of them.
 
     make foreign              # or: python oracles/handover/foreign.py --only hopper --seeds 1
 
@@ -17,11 +18,13 @@ from typing import Any
 import gymnasium
 import numpy as np
 from environments import FOREIGN, Foreign
+from unseen import UNSEEN
 
 from safeexplorer import SafeExplorer, SafeRegion, compare
 from safeexplorer.files.provenance import installed_version, provenance
 from safeexplorer.runs.results import Result, load_results
 
+ENVIRONMENTS = FOREIGN | UNSEEN
 METHODS = ("ppo", "safeexplorer_auto")
 # 2,048 steps an update, as is usual for PPO in short trainings; everything else is the class's own.
 SETTINGS = {"num_envs": 4, "rollout_steps": 512}
@@ -30,7 +33,7 @@ EPISODES, START = 20, 1000  # of a policy alone, at the end, and the seed of the
 
 def make(name: str, method: str, seed: int) -> SafeExplorer:
     """A new process imports this function."""
-    it = FOREIGN[name]
+    it = ENVIRONMENTS[name]
     region = SafeRegion(distance=it.distance, radius="auto")
     return SafeExplorer(
         [it.make] * SETTINGS["num_envs"],
@@ -46,7 +49,7 @@ def make(name: str, method: str, seed: int) -> SafeExplorer:
 
 def alone(name: str, run: Result) -> dict[str, float]:
     """The policy without its recovery and without noise, in new episodes."""
-    it = FOREIGN[name]
+    it = ENVIRONMENTS[name]
     agent = SafeExplorer.load(run.folder)
     agent.fell = it.fell
     judged = agent.evaluate([it.make] * EPISODES, seed=START)
@@ -55,7 +58,7 @@ def alone(name: str, run: Result) -> dict[str, float]:
 
 def falls_of_recovery(name: str) -> float:
     """The share of the same episodes in which the recovery alone falls."""
-    it = FOREIGN[name]
+    it = ENVIRONMENTS[name]
     return float(np.mean([recovery_falls(it, it.make(), START + number) for number in range(EPISODES)]))
 
 
@@ -83,7 +86,7 @@ def record(name: str, run: Result) -> dict[str, Any]:
 def merged(known: list[dict[str, Any]], new: list[dict[str, Any]]) -> list[dict[str, Any]]:
     """One record per environment, method and seed, in that order; the new one where there are two."""
     by_run = {(r["environment"], r["method"], r["seed"]): r for r in [*known, *new]}
-    order = list(FOREIGN)
+    order = list(ENVIRONMENTS)
     return [by_run[key] for key in sorted(by_run, key=lambda key: (order.index(key[0]), *key[1:]))]
 
 
@@ -93,7 +96,7 @@ def table(records: list[dict[str, Any]]) -> str:
         "| environment | steps | recovery; D | falls per seed | times fewer | return in training | alone |"
     ]
     lines += ["|---|---|---|---|---|---|---|"]
-    for name, it in FOREIGN.items():
+    for name, it in ENVIRONMENTS.items():
         runs = {m: [r for r in records if (r["environment"], r["method"]) == (name, m)] for m in METHODS}
         if not all(runs.values()):
             continue
@@ -112,7 +115,7 @@ def table(records: list[dict[str, Any]]) -> str:
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("--only", nargs="*", default=list(FOREIGN), choices=list(FOREIGN))
+    parser.add_argument("--only", nargs="*", default=list(ENVIRONMENTS), choices=list(ENVIRONMENTS))
     parser.add_argument("--methods", nargs="*", default=list(METHODS), choices=METHODS)
     parser.add_argument(
         "--seeds", type=int, default=3, help="of each method; 0: only read the runs that are there"
@@ -122,14 +125,16 @@ def main() -> None:
     parser.add_argument("--out", type=Path, default=Path("results/handover/foreign.json"))
     args = parser.parse_args()
     for name in args.only if args.seeds else ():
-        seeds, steps = range(1, args.seeds + 1), FOREIGN[name].steps
+        seeds, steps = range(1, args.seeds + 1), ENVIRONMENTS[name].steps
         compare(partial(make, name), args.methods, seeds, steps, args.folder / name, args.workers)
-    found = {name: sorted((args.folder / name).glob("*/run.json")) for name in FOREIGN}
-    runs = [(name, run) for name in FOREIGN for run in load_results([file.parent for file in found[name]])]
+    found = {name: sorted((args.folder / name).glob("*/run.json")) for name in ENVIRONMENTS}
+    runs = [
+        (name, run) for name in ENVIRONMENTS for run in load_results([file.parent for file in found[name]])
+    ]
     known = json.loads(args.out.read_text())["runs"] if args.out.exists() else []
     records = merged(known, [record(name, run) for name, run in runs if run.finished])
     versions = provenance() | {package: installed_version(package) for package in ("box2d", "scipy")}
-    recoveries = {name: falls_of_recovery(name) for name in FOREIGN}
+    recoveries = {name: falls_of_recovery(name) for name in ENVIRONMENTS}
     facts = {"settings": SETTINGS, "episodes_alone": EPISODES, "versions": versions}
     facts |= {"falls_of_recovery_alone": recoveries, "runs": records}
     args.out.parent.mkdir(parents=True, exist_ok=True)
