@@ -160,18 +160,34 @@ def test_the_ceiling_starts_narrow_opens_where_few_leave_and_fades_in_the_second
     made, narrow = hand_over(handover()), []
     for _ in range(6):
         narrow.append(made.spread()[1] - START)
-        feed(made, busy(0))
+        feed(made, busy(8))
     np.testing.assert_allclose(
         narrow, np.tile([[-1.0], [-0.8], [-0.6], [-0.4], [-0.2], [0.0]], 3), atol=1e-12
     )
-    np.testing.assert_allclose(feed(made, busy(0), 75 - made.update).spread()[1], START - 0.5)
-    np.testing.assert_allclose(feed(made, busy(0), 25).spread()[1], START - 1.0)
+    np.testing.assert_allclose(feed(made, busy(8), 75 - made.update).spread()[1], START - 0.5)
+    np.testing.assert_allclose(feed(made, busy(8), 25).spread()[1], START - 1.0)
 
 
 def test_the_floor_fades_in_the_first_half():
     made = begun()
-    np.testing.assert_allclose(feed(made, busy(0), 25 - made.update).spread()[0], START - 1.0)
-    np.testing.assert_allclose(feed(made, busy(0), 75).spread()[0], START - 2.0)
+    np.testing.assert_allclose(feed(made, busy(8), 25 - made.update).spread()[0], START - 1.0)
+    np.testing.assert_allclose(feed(made, busy(8), 75).spread()[0], START - 2.0)
+
+
+def test_where_hardly_a_step_exits_floor_and_ceiling_open_beyond_the_start_until_half_of_training_or_a_fall():
+    made = feed(hand_over(handover()), busy(0), 6)
+    assert made.opened == 0.0
+    low, high = feed(made, busy(0), 2).spread()
+    np.testing.assert_allclose(low, high)
+    np.testing.assert_allclose(high, START + 1.0)
+    low, high = feed(made, busy(0), 10).spread()
+    np.testing.assert_allclose(high, START + 1.5)
+    low, high = feed(made, busy(0), 60 - made.update).spread()
+    np.testing.assert_allclose([low, high], [START + 1.5 - 2.0, START + 1.5 - 0.2])
+    fallen = feed(feed(hand_over(handover()), busy(0), 8), busy(40, falls=1)).spread()
+    assert (fallen[0] < fallen[1]).all()
+    some = feed(hand_over(handover()), busy(8), 9)  # one step in a thousand exits
+    np.testing.assert_allclose(some.spread()[1], START)
 
 
 def test_it_stays_narrow_where_many_leave_however_well_that_ends():

@@ -28,6 +28,9 @@ from safeexplorer.acting.plan import (
     SHRINKING,
     SLOWEST,
     SMALLEST,
+    STILL,
+    WIDENING,
+    WIDEST,
     Plan,
 )
 from safeexplorer.acting.trajectory import Rollout
@@ -82,6 +85,8 @@ class Handover:
             self._take_back(falls, log_std)
         elif rate < CALM and self.opened < 0.0:
             self.opened = min(self.opened + OPENING / (1.0 + 10.0 * self.falls), 0.0)
+        elif rate < STILL and self._may_widen():
+            self.opened = min(self.opened + WIDENING, WIDEST)
         if not self.plan.by_evidence:
             return
         if highest < 1.0 - self._doubt():
@@ -89,6 +94,10 @@ class Handover:
         elif lowest >= self.asked and rate >= NEEDED:
             growth = 1.0 + min(max(rate, SLOWEST), FASTEST)
             self.radius = min(self.radius * growth, self.plan.largest_radius)
+
+    def _may_widen(self) -> bool:
+        """Beyond the start: in the first half of training, as long as nobody fell."""
+        return self.opened >= 0.0 and not self.falls and self.update < FADING * self.plan.updates
 
     def _smaller(self, radius: float) -> float:
         """At most this radius: the largest of the past that is proven, if there is one."""
@@ -146,7 +155,8 @@ class Handover:
         """The lowest and the highest log sigma, [m] each; None: not held.
 
         Both begin at the copy's. The floor, under which nothing is explored, fades first: the policy may be as sure as
-        it likes by then. The ceiling fades when there is most to lose.
+        it likes by then. The ceiling fades when there is most to lose. Beyond the start, where hardly a step exits,
+        both open together: PPO has no reason of its own to explore there.
         """
         start = self.initial_log_std
         if self.imitating:
@@ -154,6 +164,8 @@ class Handover:
         if self.alone or not self.plan.hold_spread:
             return None
         floor, ceiling = self._faded()
+        if self.opened > 0.0 and self._may_widen():
+            floor = ceiling
         return start + self.opened - floor, start + self.opened - ceiling
 
     # -- records and resuming ------------------------------------------------------------------------------
