@@ -1,4 +1,4 @@
-"""Three tasks that were written after the rules of the hand-over, and led to no change of them.
+"""Three tasks that were written after the rules of the hand-over; the road led to one more of them.
 
 Each is a page of physics with a controller that anybody would write first: a planar quadrotor, a car on a winding
 road, a car behind another one, whose throttle has three positions.
