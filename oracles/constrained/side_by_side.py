@@ -3,8 +3,8 @@
     python oracles/constrained/side_by_side.py --robot ant --theirs FOLDER --ours RUN... --alike RUN... --out FILE
 
 FOLDER is what `run_omnisafe.py --out` wrote; the first RUNs are run folders of `safeexplorer train`, the others of
-`as_omnisafe.py`. The columns are those of `curves`; `outside` is the share of the policy's mean actions, over 8,192 steps
-of its own, beyond their bounds.
+`as_omnisafe.py`. The columns are those of `curves`; `outside` is the share of the policy's mean actions, over 8,192
+steps of its own, beyond their bounds.
 """
 
 from __future__ import annotations
