@@ -24,11 +24,8 @@ SMALLEST = 0.5  # of the first one
 CALM = 1e-2  # exits per step of the policy; with more it does not open, and more of them must end well
 FIRST = -1.0  # at the hand-over, below the start
 OPENING = 0.2  # per calm period without a fall, and an eleventh of it after one, up to the start
-STILL, WIDENING, WIDEST = (
-    2e-4,
-    0.5,
-    1.5,
-)  # with fewer exits per step it opens beyond the start: per period, and so far
+# With fewer exits per step it opens beyond the start; by so much per period, and so far.
+STILL, WIDENING, WIDEST = 2e-4, 0.5, 1.5
 CLOSING, MOST, LOWEST = 0.2, 3, -0.7  # by a fall, by how many of a period at most, and how far in all
 FADING = 0.5  # of training: until then the floor fades, after it the ceiling
 
