@@ -174,20 +174,74 @@ def test_the_floor_fades_in_the_first_half():
     np.testing.assert_allclose(feed(made, busy(8), 75).spread()[0], START - 2.0)
 
 
-def test_where_hardly_a_step_exits_floor_and_ceiling_open_beyond_the_start_until_half_of_training_or_a_fall():
-    made = feed(hand_over(handover()), busy(0), 6)
-    assert made.opened == 0.0
-    low, high = feed(made, busy(0), 2).spread()
+# -- short trainings -----------------------------------------------------------------------------------------
+
+
+def short(**changes) -> Handover:
+    """Handed over with 16 of 20 periods left: 80 decisions are 16 * 5 of them, so that the haste is 5."""
+    return hand_over(handover(updates=20, **changes))
+
+
+def test_a_training_with_few_periods_left_is_in_haste_and_a_long_or_a_physical_one_never():
+    assert short().haste == 5.0
+    assert hand_over(handover(updates=44)).haste == 2.0  # 80 / 40
+    assert hand_over(handover(updates=84)).haste == hand_over(handover(updates=1000)).haste == 1.0
+    assert hand_over(handover(updates=16)).haste == 5.0  # 80 / 12 is more than the most
+    assert short(haste=1.0).haste == 1.0
+    made = handover(updates=20)
+    made.spare_the_robot()
+    assert hand_over_unshaken(made).haste == 1.0
+
+
+def hand_over_unshaken(made: Handover) -> Handover:
+    """One period in which the copy is close, one in which it is tried."""
+    assert [made.observe(alone(), np.zeros(10)) for _ in range(2)] == [False, True]
+    return made
+
+
+def test_in_haste_it_decides_after_a_fifth_of_the_steps():
+    made = short()
+    fifth = rollout_of(np.zeros((PERIOD // 4 // 5 + 1, ROBOTS), bool))
+    assert made.observe(fifth, None) is False
+    assert made.opened == pytest.approx(-0.8)  # a calm period: from -1 by 0.2
+
+
+def test_in_haste_less_is_asked_for_and_it_grows_faster():
+    """99% are asked for otherwise: five times the doubt is 95%, which 52 exits prove: 52 / (52 + 1.645^2) = 0.9505."""
+    made = feed(short(), busy(51))
+    assert made.asked == pytest.approx(0.95)
+    assert made.radius == pytest.approx(0.11)
+    assert feed(short(), busy(52)).radius == pytest.approx(0.11 * (1 + 5 * 0.02))
+    assert feed(hand_over(handover()), busy(52)).radius == pytest.approx(0.11)
+
+
+def test_in_haste_floor_and_ceiling_open_together_beyond_the_start_until_half_of_training():
+    made = feed(short(), busy(0), 5)
+    low, high = made.spread()
     np.testing.assert_allclose(low, high)
-    np.testing.assert_allclose(high, START + 1.0)
-    low, high = feed(made, busy(0), 10).spread()
-    np.testing.assert_allclose(high, START + 1.5)
-    low, high = feed(made, busy(0), 60 - made.update).spread()
-    np.testing.assert_allclose([low, high], [START + 1.5 - 2.0, START + 1.5 - 0.2])
-    fallen = feed(feed(hand_over(handover()), busy(0), 8), busy(40, falls=1)).spread()
-    assert (fallen[0] < fallen[1]).all()
-    some = feed(hand_over(handover()), busy(8), 9)  # one step in a thousand exits
-    np.testing.assert_allclose(some.spread()[1], START)
+    np.testing.assert_allclose(high, START - 1.0 + 5 * 0.2)
+    low, high = feed(made, busy(0)).spread()  # update 10 of 20
+    np.testing.assert_allclose(low, START + 0.2 - 2.0)
+    np.testing.assert_allclose(high, START + 0.2)
+    np.testing.assert_allclose(feed(made, busy(0), 10).spread()[1], START + np.log(5.0) - 1.0)
+
+
+def test_a_fall_halves_what_was_opened_beyond_the_start_and_may_be_opened_again():
+    made = short(spread_fade=0.0)
+    made.opened = 1.0
+    assert feed(made, busy(40, falls=1)).opened == pytest.approx(0.5 - 0.2)
+    made.opened = 1.0
+    assert feed(made, busy(0)).opened == pytest.approx(1.0)  # half of log 5 is less
+    made.opened = 0.7
+    assert feed(made, busy(0), 20).opened == pytest.approx(0.5 * np.log(5.0))
+
+
+def test_it_goes_back_to_the_start_where_many_leave():
+    made = short()
+    made.opened = 0.3
+    assert feed(made, busy(1600)).opened == pytest.approx(0.1)
+    assert feed(made, busy(1600)).opened == 0.0
+    assert feed(made, busy(1600)).opened == 0.0
 
 
 def test_it_stays_narrow_where_many_leave_however_well_that_ends():

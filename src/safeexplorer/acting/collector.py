@@ -34,7 +34,7 @@ class Observer(Protocol):
 class Collector:
     """Steps E robots T steps at a time and remembers where they are in between."""
 
-    shakes = True  # can it put noise on what the recovery does?
+    physical = False  # a robot that nothing may shake
 
     def __init__(
         self,

@@ -6,6 +6,7 @@ where they are known to end in falls; every fall takes the policy's spread back.
 and M stands still during a rollout and its update, as Theorem 1 asks.
 """
 
+import math
 from dataclasses import dataclass
 
 import numpy as np
@@ -16,6 +17,7 @@ from safeexplorer.acting.interventions import Intervention, SafeRegion, Situatio
 from safeexplorer.acting.plan import (
     CALM,
     CLOSING,
+    DECISIONS,
     DOUBLINGS,
     FADING,
     FASTEST,
@@ -25,12 +27,10 @@ from safeexplorer.acting.plan import (
     NEEDED,
     OPENING,
     PERIOD,
+    RESTLESS,
     SHRINKING,
     SLOWEST,
     SMALLEST,
-    STILL,
-    WIDENING,
-    WIDEST,
     Plan,
 )
 from safeexplorer.acting.trajectory import Rollout
@@ -48,6 +48,8 @@ class Handover:
         self.steps = 0  # of the present period
         self.copying = Copying(plan)
         self.radius = self.first_radius = 0.0
+        self.most_haste = plan.haste
+        self.haste = 1.0  # by how much decisions come sooner than after PERIOD steps
         self.falls = 0  # in all since the hand-over, but for those that the recovery alone would have had
         # Log sigma below its start, but for the fading.
         self.opened = FIRST if plan.begin_as_recovery else 0.0
@@ -64,16 +66,23 @@ class Handover:
         if self.alone:
             copied = self.copying.observe(rollout, squared_errors, self.update)
             self.radius = self.first_radius = self.copying.radius
-            self.alone, self.begun = not copied, self.update if copied else 0
+            if copied:
+                self._begin(rollout.terminated.size)
             return copied
         self.steps += rollout.terminated.size
         self.exits.add(rollout, self.radius)
         self.first_exits.add(rollout)
-        if self.steps >= PERIOD:
+        if self.steps >= PERIOD / self.haste:
             self.steps = 0
             self._adapt(log_std)
             self.exits.next_period()
         return False
+
+    def _begin(self, batch: int) -> None:
+        """The policy takes over, with so many steps per update."""
+        self.alone, self.begun = False, self.update
+        left = max(self.plan.updates - self.update, 1) * batch
+        self.haste = max(min(DECISIONS * PERIOD / left, self.most_haste), 1.0)
 
     def _adapt(self, log_std: np.ndarray | None) -> None:
         """After a period: what falls take back from the spread, and where the region goes."""
@@ -83,21 +92,18 @@ class Handover:
         rate, (lowest, highest) = self.exits.rate(), self.exits.safe_share(self.radius)
         if falls > 0:
             self._take_back(falls, log_std)
-        elif rate < CALM and self.opened < 0.0:
-            self.opened = min(self.opened + OPENING / (1.0 + 10.0 * self.falls), 0.0)
-        elif rate < STILL and self._may_widen():
-            self.opened = min(self.opened + WIDENING, WIDEST)
+        elif rate < CALM:
+            widest = max(math.log(self.haste) * 0.5**self.falls, self.opened)
+            self.opened = min(self.opened + OPENING / (1.0 + 10.0 * self.falls), widest)
+        elif rate > RESTLESS and self.opened > 0.0:
+            self.opened = max(self.opened - OPENING, 0.0)
         if not self.plan.by_evidence:
             return
         if highest < 1.0 - self._doubt():
             self.radius = self._smaller(self.radius / (1.0 + np.clip(1.0 - highest, *SHRINKING)))
         elif lowest >= self.asked and rate >= NEEDED:
-            growth = 1.0 + min(max(rate, SLOWEST), FASTEST)
-            self.radius = min(self.radius * growth, self.plan.largest_radius)
-
-    def _may_widen(self) -> bool:
-        """Beyond the start: in the first half of training, as long as nobody fell."""
-        return self.opened >= 0.0 and not self.falls and self.update < FADING * self.plan.updates
+            growth = min(max(rate, SLOWEST) * self.haste, FASTEST)
+            self.radius = min(self.radius * (1.0 + growth), self.plan.largest_radius)
 
     def _smaller(self, radius: float) -> float:
         """At most this radius: the largest of the past that is proven, if there is one."""
@@ -111,7 +117,12 @@ class Handover:
         if log_std is not None:
             fell_with = float((log_std - self.initial_log_std).mean()) + self._faded()[1]
             self.opened = min(self.opened, fell_with)
+        self.opened *= 0.5**falls if self.opened > 0.0 else 1.0
         self.opened = max(self.opened - CLOSING * min(falls, MOST), min(LOWEST, self.opened))
+
+    def spare_the_robot(self) -> None:
+        """A physical one: it is not shaken, and no training is short enough for less evidence."""
+        self.copying.shakes, self.most_haste = False, 1.0
 
     def cut(self) -> None:
         """New episodes begin everywhere."""
@@ -137,8 +148,9 @@ class Handover:
 
     def _doubt(self) -> float:
         """The share of exits that may fall. Where more than one step in a hundred exits it is less, down to a tenth:
-        falls per step are as many as there."""
-        return (1.0 - self.plan.safe_share) * CALM / min(max(self.exits.rate(), CALM), 10.0 * CALM)
+        falls per step are as many as there. In haste it is more: as many falls of fewer steps."""
+        doubt = (1.0 - self.plan.safe_share) * CALM / min(max(self.exits.rate(), CALM), 10.0 * CALM)
+        return min(doubt * self.haste, 1.0)
 
     @property
     def initial_log_std(self) -> np.ndarray:
@@ -155,8 +167,8 @@ class Handover:
         """The lowest and the highest log sigma, [m] each; None: not held.
 
         Both begin at the copy's. The floor, under which nothing is explored, fades first: the policy may be as sure as
-        it likes by then. The ceiling fades when there is most to lose. Beyond the start, where hardly a step exits,
-        both open together: PPO has no reason of its own to explore there.
+        it likes by then. The ceiling fades when there is most to lose. In haste the floor stays with the ceiling in the
+        first half of training: PPO has no reason of its own to explore widely.
         """
         start = self.initial_log_std
         if self.imitating:
@@ -164,7 +176,7 @@ class Handover:
         if self.alone or not self.plan.hold_spread:
             return None
         floor, ceiling = self._faded()
-        if self.opened > 0.0 and self._may_widen():
+        if self.haste > 1.0 and self.update < FADING * self.plan.updates:
             floor = ceiling
         return start + self.opened - floor, start + self.opened - ceiling
 
@@ -194,6 +206,7 @@ class Handover:
         own = {
             "whole": np.array([getattr(self, name) for name in self.WHOLE], np.int64),
             "numbers": np.array([getattr(self, name) for name in self.NUMBERS]),
+            "haste": np.array(self.haste),
         }
         return {"own": own} | {name: part.get_state() for name, part in self._parts.items()}
 
@@ -203,7 +216,7 @@ class Handover:
             setattr(self, name, int(number))
         for name, number in zip(self.NUMBERS, state["own"]["numbers"], strict=True):
             setattr(self, name, float(number))
-        self.alone = bool(self.alone)
+        self.alone, self.haste = bool(self.alone), float(state["own"].get("haste", 1.0))
         for name, part in self._parts.items():
             part.set_state(state[name])
 

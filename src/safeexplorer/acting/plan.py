@@ -3,7 +3,8 @@
 import math
 from dataclasses import dataclass
 
-PERIOD = 8192  # steps of all robots, at least, between two decisions
+PERIOD = 8192  # steps of all robots, at least, between two decisions ...
+DECISIONS = 80  # ... or fewer, so that so many are left: a training with less than that is in haste
 # The copy:
 COPY = 0.2  # held-out actions within this share of the spread it starts with, root mean square
 PATIENCE = 8  # periods in which it must improve ...
@@ -22,10 +23,9 @@ DOUBLINGS = 2  # of what must be proven, at most
 SMALLEST = 0.5  # of the first one
 # The spread, in log sigma:
 CALM = 1e-2  # exits per step of the policy; with more it does not open, and more of them must end well
+RESTLESS = 3e-2  # with more than this it goes back to the start
 FIRST = -1.0  # at the hand-over, below the start
-OPENING = 0.2  # per calm period without a fall, and an eleventh of it after one, up to the start
-# With fewer exits per step it opens beyond the start; by so much per period, and so far.
-STILL, WIDENING, WIDEST = 2e-4, 0.5, 1.5
+OPENING = 0.2  # per calm period without a fall, and an eleventh of it after one, up to the start; in haste beyond it
 CLOSING, MOST, LOWEST = 0.2, 3, -0.7  # by a fall, by how many of a period at most, and how far in all
 FADING = 0.5  # of training: until then the floor fades, after it the ceiling
 
@@ -42,4 +42,5 @@ class Plan:
     imitation_share: float = 0.3  # of all updates, at most
     safe_share: float = 0.99  # of the exits must be proven to end without a fall
     initial_spread: float = 0.1  # standard deviation at the hand-over, as a share of half the action range
+    haste: float = 5.0  # of a short training, at most
     spread_fade: float = 2.0  # by how much the floor under log sigma falls, and the ceiling by half of it

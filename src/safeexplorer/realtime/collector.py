@@ -29,7 +29,7 @@ class RobotCollector:
     """
 
     num_envs, pose_name = 1, "observation"
-    shakes = False  # a robot does what the recovery or the policy says, nothing in between
+    physical = True  # it does what the recovery or the policy says, nothing in between
 
     def __init__(self, loop: RobotLoop, rollout_steps: int, observer: Observer | None = None):
         if not (isinstance(rollout_steps, int) and rollout_steps > 0):

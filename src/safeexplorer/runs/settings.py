@@ -117,6 +117,12 @@ class Settings:
     safe_share: float = setting(
         0.99, "share of exits that must be proven to end well before the region grows", 0, 1
     )
+    haste: float = setting(
+        5.0,
+        "in a short training: by how much, at most, decisions come sooner on less evidence; 1: never",
+        1,
+        100,
+    )
     hold_spread: bool | None = setting(
         None, "hold the policy's spread in a band that follows the exits; the method's own if not given"
     )
@@ -220,6 +226,7 @@ class Settings:
             imitation_share=self.imitation_share,
             safe_share=self.safe_share,
             initial_spread=self.initial_spread,
+            haste=self.haste,
             spread_fade=self.spread_fade,
         )
 

@@ -18,7 +18,7 @@ REGION = ("schedule", "initial_radius", "max_radius", "fraction")
 RECOVERY = ("recovery", "intervention", *REGION, "handoff", "sampled_recovery")
 IMITATION = ("lambda_compat", "per_segment")
 SPREAD = ("initial_spread", "spread_fade")
-HANDOVER = ("begin_as_recovery", "imitation_share", "safe_share", "hold_spread", *SPREAD)
+HANDOVER = ("begin_as_recovery", "imitation_share", "safe_share", "haste", "hold_spread", *SPREAD)
 NORMALISING = ("normalise_observations", "scale_rewards")
 LONGEST_NAME = 100  # bytes of a subject in the name of a file
 CONSTRAINT = ("cost", "cost_limit", "target_kl", "multiplier_start", "multiplier_rate")
@@ -64,7 +64,7 @@ def unread_of_handover(settings: Settings, method: Method) -> set[str]:
     if not (method.begin_as_recovery or method.hold_spread):
         idle.add("initial_spread")
     idle.add("min_log_std" if method.hold_spread else "spread_fade")
-    return idle if settings.schedule == "auto" or method.hold_spread else idle | {"safe_share"}
+    return idle if settings.schedule == "auto" or method.hold_spread else idle | {"safe_share", "haste"}
 
 
 @cache

@@ -68,8 +68,8 @@ class Training:
         self.intervention = handed_over(world.intervention, self.handover)
         who, sampled = (self.env, self.recovery, self.intervention), settings.method_row().sampled_recovery
         self.collector = world.make_collector(*who, settings.rollout_steps, sampled=sampled)
-        if self.handover is not None:
-            self.handover.copying.shakes &= self.collector.shakes
+        if self.handover is not None and self.collector.physical:
+            self.handover.spare_the_robot()
         self.collector.reset(self.env_seed)
         self.ledger = Ledger(self.env.num_envs)
         self.trailing: deque[float] = deque(maxlen=TRAILING)
