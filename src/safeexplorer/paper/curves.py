@@ -62,14 +62,15 @@ def draw_recovery_rate(grid: Grid) -> Figure:
 
 
 def robot_panel(axis: Axes, robot: str, steps: np.ndarray, rows: np.ndarray) -> None:
-    """Mean of the runs and one standard deviation to each side."""
+    """Mean of the runs and the envelope from the smallest to the largest."""
     if not rows.size:
         return
-    colour, mean, deviation = ROBOT_COLOURS[robot], np.nanmean(rows, 0), np.nanstd(rows, 0)
+    colour, mean = ROBOT_COLOURS[robot], np.nanmean(rows, 0)
     name = f"{ROBOT_LABELS[robot]} ({len(rows)} run{'s' * (len(rows) > 1)})"
     axis.plot(steps / 1e6, mean, color=colour, label=name)
     if len(rows) > 1:
-        axis.fill_between(steps / 1e6, mean - deviation, mean + deviation, color=colour, alpha=0.15, lw=0)
+        low, high = np.nanmin(rows, 0), np.nanmax(rows, 0)
+        axis.fill_between(steps / 1e6, low, high, color=colour, alpha=0.15, lw=0)
 
 
 def draw_gap(grid: Grid) -> Figure:
