@@ -188,6 +188,8 @@ def test_a_training_with_few_periods_left_is_in_haste_and_a_long_or_a_physical_o
     assert hand_over(handover(updates=84)).haste == hand_over(handover(updates=1000)).haste == 1.0
     assert hand_over(handover(updates=16)).haste == 5.0  # 80 / 12 is more than the most
     assert short(haste=1.0).haste == 1.0
+    large = rollout_of(np.ones((4 * STEPS, ROBOTS)), distance=0.1)  # no period is shorter than an update
+    assert hand_over(handover(updates=44), large).haste == 2.0
     made = handover(updates=20)
     made.spare_the_robot()
     assert hand_over_unshaken(made).haste == 1.0

@@ -81,8 +81,8 @@ class Handover:
     def _begin(self, batch: int) -> None:
         """The policy takes over, with so many steps per update."""
         self.alone, self.begun = False, self.update
-        left = max(self.plan.updates - self.update, 1) * batch
-        self.haste = max(min(DECISIONS * PERIOD / left, self.most_haste), 1.0)
+        periods = max(self.plan.updates - self.update, 1) * min(batch / PERIOD, 1.0)
+        self.haste = max(min(DECISIONS / periods, self.most_haste), 1.0)
 
     def _adapt(self, log_std: np.ndarray | None) -> None:
         """After a period: what falls take back from the spread, and where the region goes."""
@@ -182,7 +182,8 @@ class Handover:
 
     # -- records and resuming ------------------------------------------------------------------------------
 
-    columns = ("imitation_error", "safe_exits_low", "safe_exits_high", "exit_rate", "beta_bound", "gap_bound")
+    columns = ("imitation_error", "safe_exits_low", "safe_exits_high", "exit_rate", "haste")
+    columns += ("beta_bound", "gap_bound")
 
     def report(self, gamma: float) -> dict[str, float | None]:
         """How it stands, in numbers."""
@@ -191,7 +192,7 @@ class Handover:
             return nothing | self.copying.report()
         lowest, highest = self.exits.safe_share(self.radius)
         beta, gap = self.first_exits.bounds(gamma)
-        known = (None, lowest, highest, self.exits.rate(), beta, gap)
+        known = (None, lowest, highest, self.exits.rate(), self.haste, beta, gap)
         return dict(zip(self.columns, known, strict=True))
 
     WHOLE = ("alone", "update", "begun", "steps", "falls")
