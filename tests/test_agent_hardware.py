@@ -63,7 +63,8 @@ def test_a_physical_robot_is_handed_over_from_its_recovery(loop):
     made, rates = SafeExplorer(loop, **settings), []
     made.learn(160, callback=lambda _, row: rates.append(row["recovery_rate"]))
     assert rates[:2] == [1.0, 1.0] and rates[-1] < 1.0  # it stands in the middle of its region
-    assert not made.learner.handover.alone and not loop.armed
+    handover = made.learner.handover
+    assert not handover.alone and handover.haste == 1.0 and not loop.armed
 
 
 def test_one_ctrl_c_while_a_halted_robot_is_waited_for_saves_the_run_and_ends_it(loop, tmp_path):

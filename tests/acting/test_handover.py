@@ -201,6 +201,15 @@ def hand_over_unshaken(made: Handover) -> Handover:
     return made
 
 
+def test_a_state_says_how_much_haste_there_is_and_one_of_before_haste_has_none():
+    state, made = short().get_state(), handover(updates=20)
+    made.set_state(state)
+    assert made.haste == 5.0
+    del state["own"]["haste"]
+    made.set_state(state)
+    assert made.haste == 1.0
+
+
 def test_in_haste_it_decides_after_a_fifth_of_the_steps():
     made = short()
     fifth = rollout_of(np.zeros((PERIOD // 4 // 5 + 1, ROBOTS), bool))

@@ -182,8 +182,7 @@ class Handover:
 
     # -- records and resuming ------------------------------------------------------------------------------
 
-    columns = ("imitation_error", "safe_exits_low", "safe_exits_high", "exit_rate", "haste")
-    columns += ("beta_bound", "gap_bound")
+    columns = ("imitation_error", "safe_exits_low", "safe_exits_high", "exit_rate", "beta_bound", "gap_bound")
 
     def report(self, gamma: float) -> dict[str, float | None]:
         """How it stands, in numbers."""
@@ -192,7 +191,7 @@ class Handover:
             return nothing | self.copying.report()
         lowest, highest = self.exits.safe_share(self.radius)
         beta, gap = self.first_exits.bounds(gamma)
-        known = (None, lowest, highest, self.exits.rate(), self.haste, beta, gap)
+        known = (None, lowest, highest, self.exits.rate(), beta, gap)
         return dict(zip(self.columns, known, strict=True))
 
     WHOLE = ("alone", "update", "begun", "steps", "falls")
