@@ -188,8 +188,10 @@ def test_a_training_with_few_periods_left_is_in_haste_and_a_long_or_a_physical_o
     assert hand_over(handover(updates=84)).haste == hand_over(handover(updates=1000)).haste == 1.0
     assert hand_over(handover(updates=16)).haste == 5.0  # 80 / 12 is more than the most
     assert short(haste=1.0).haste == 1.0
-    large = rollout_of(np.ones((4 * STEPS, ROBOTS)), distance=0.1)  # no period is shorter than an update
-    assert hand_over(handover(updates=44), large).haste == 2.0
+    assert (
+        hand_over(handover(updates=44, batch=4 * PERIOD)).haste == 2.0
+    )  # no period is shorter than an update
+    assert hand_over(handover(updates=84, batch=PERIOD // 4)).haste == 4.0
     made = handover(updates=20)
     made.spare_the_robot()
     assert hand_over_unshaken(made).haste == 1.0
@@ -199,15 +201,6 @@ def hand_over_unshaken(made: Handover) -> Handover:
     """One period in which the copy is close, one in which it is tried."""
     assert [made.observe(alone(), np.zeros(10)) for _ in range(2)] == [False, True]
     return made
-
-
-def test_a_state_says_how_much_haste_there_is_and_one_of_before_haste_has_none():
-    state, made = short().get_state(), handover(updates=20)
-    made.set_state(state)
-    assert made.haste == 5.0
-    del state["own"]["haste"]
-    made.set_state(state)
-    assert made.haste == 1.0
 
 
 def test_in_haste_it_decides_after_a_fifth_of_the_steps():

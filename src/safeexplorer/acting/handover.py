@@ -49,7 +49,6 @@ class Handover:
         self.copying = Copying(plan)
         self.radius = self.first_radius = 0.0
         self.most_haste = plan.haste
-        self.haste = 1.0  # by how much decisions come sooner than after PERIOD steps
         self.falls = 0  # in all since the hand-over, but for those that the recovery alone would have had
         # Log sigma below its start, but for the fading.
         self.opened = FIRST if plan.begin_as_recovery else 0.0
@@ -66,8 +65,7 @@ class Handover:
         if self.alone:
             copied = self.copying.observe(rollout, squared_errors, self.update)
             self.radius = self.first_radius = self.copying.radius
-            if copied:
-                self._begin(rollout.terminated.size)
+            self.alone, self.begun = not copied, self.update if copied else 0
             return copied
         self.steps += rollout.terminated.size
         self.exits.add(rollout, self.radius)
@@ -77,12 +75,6 @@ class Handover:
             self._adapt(log_std)
             self.exits.next_period()
         return False
-
-    def _begin(self, batch: int) -> None:
-        """The policy takes over, with so many steps per update."""
-        self.alone, self.begun = False, self.update
-        periods = max(self.plan.updates - self.update, 1) * min(batch / PERIOD, 1.0)
-        self.haste = max(min(DECISIONS / periods, self.most_haste), 1.0)
 
     def _adapt(self, log_std: np.ndarray | None) -> None:
         """After a period: what falls take back from the spread, and where the region goes."""
@@ -139,6 +131,13 @@ class Handover:
     def rehearsal(self, gaussian: bool) -> Rehearsal:
         """What is sent to the robots in the next rollout instead of the recovery's actions."""
         return self.copying.rehearsal(gaussian) if self.imitating else Rehearsal()
+
+    @property
+    def haste(self) -> float:
+        """By how much decisions come sooner than after PERIOD steps: as many times as DECISIONS periods are more than
+        there are from the hand-over to the end."""
+        periods = max(self.plan.updates - self.begun, 1) * min(self.plan.batch / PERIOD, 1.0)
+        return max(min(DECISIONS / periods, self.most_haste), 1.0)
 
     @property
     def asked(self) -> float:
@@ -206,7 +205,6 @@ class Handover:
         own = {
             "whole": np.array([getattr(self, name) for name in self.WHOLE], np.int64),
             "numbers": np.array([getattr(self, name) for name in self.NUMBERS]),
-            "haste": np.array(self.haste),
         }
         return {"own": own} | {name: part.get_state() for name, part in self._parts.items()}
 
@@ -216,7 +214,7 @@ class Handover:
             setattr(self, name, int(number))
         for name, number in zip(self.NUMBERS, state["own"]["numbers"], strict=True):
             setattr(self, name, float(number))
-        self.alone, self.haste = bool(self.alone), float(state["own"].get("haste", 1.0))
+        self.alone = bool(self.alone)
         for name, part in self._parts.items():
             part.set_state(state[name])
 

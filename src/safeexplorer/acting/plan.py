@@ -35,6 +35,7 @@ class Plan:
     """What a run decides about its hand-over."""
 
     updates: int  # N
+    batch: int = PERIOD  # steps of an update
     begin_as_recovery: bool = True
     by_evidence: bool = True  # the radius follows the exits; else the intervention's own clock
     hold_spread: bool = True

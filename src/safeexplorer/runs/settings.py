@@ -219,6 +219,7 @@ class Settings:
             return None
         return Plan(
             updates=1 if self.steps is None else self.updates,
+            batch=self.batch_size,
             begin_as_recovery=row.begin_as_recovery,
             by_evidence=by_evidence,
             hold_spread=row.hold_spread,
