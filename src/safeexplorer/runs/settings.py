@@ -115,7 +115,7 @@ class Settings:
         0.3, "with begin_as_recovery: the largest share of training it may take", 0, 1
     )
     safe_share: float = setting(
-        0.99, "share of exits that must be proven to end well before the region grows", 0, 1
+        0.99, "share of exits that must be proven to end well before the region grows; less in haste", 0, 1
     )
     haste: float = setting(
         5.0,
