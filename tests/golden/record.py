@@ -6,6 +6,7 @@
 Bytes hold on one machine with one set of versions.
 """
 
+import argparse
 import hashlib
 import json
 import subprocess
@@ -95,8 +96,12 @@ def measure() -> dict[str, dict[str, str]]:
 
 
 def main() -> int:
-    path, found = Path(sys.argv[1]), measure()
-    if "--check" not in sys.argv:
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("file", type=Path)
+    parser.add_argument("--check", action="store_true", help="compare with the file instead of writing it")
+    args = parser.parse_args()
+    path, found = args.file, measure()
+    if not args.check:
         path.write_text(json.dumps(found, indent=1))
         return 0
     wanted = json.loads(path.read_text())

@@ -50,7 +50,7 @@ class Handover:
         self.radius = self.first_radius = 0.0
         self.most_haste = plan.haste
         self.falls = 0  # in all since the hand-over, but for those that the recovery alone would have had
-        # Log sigma below its start, but for the fading.
+        # Log sigma beside its start, but for the fading; above it in haste alone.
         self.opened = FIRST if plan.begin_as_recovery else 0.0
         self.exits, self.first_exits = Exits(num_envs), FirstExits(num_envs)
 
@@ -109,7 +109,8 @@ class Handover:
         if log_std is not None:
             fell_with = float((log_std - self.initial_log_std).mean()) + self._faded()[1]
             self.opened = min(self.opened, fell_with)
-        self.opened *= 0.5**falls if self.opened > 0.0 else 1.0
+        if self.opened > 0.0:
+            self.opened *= 0.5**falls
         self.opened = max(self.opened - CLOSING * min(falls, MOST), min(LOWEST, self.opened))
 
     def spare_the_robot(self) -> None:
