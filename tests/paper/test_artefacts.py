@@ -292,9 +292,35 @@ def test_tables_fit_the_terminal_and_no_cell_is_broken(name, width, library, pro
 
 
 def test_the_hint_repeats_what_was_asked_for(tmp_path, capsys, monkeypatch):
-    monkeypatch.setattr("safeexplorer.commands.paper.run_jobs", lambda *_: [])
+    launched = []
+    monkeypatch.setattr("safeexplorer.commands.paper.run_jobs", lambda jobs, *_: launched.extend(jobs) or [])
     words = ["--seeds", "2", "--robot", "half_cheetah", "--smoke"]
     assert main(["reproduce", "curves", *words, "--runs", str(tmp_path)]) == 0
     hint = capsys.readouterr().err.splitlines()[-1]
     asked = f"safeexplorer render curves --robot half_cheetah --seeds 2 --smoke --runs {tmp_path}"
     assert hint == f"Look at it with: {asked}"
+    assert {job.spec.settings.seed for job in launched} == {1, 2}
+
+
+def test_runs_whose_results_are_at_hand_are_not_launched_again(tmp_path, capsys, monkeypatch):
+    committed = ROOT / "results"
+    words = ["--seeds", "3", "--robot", "half_cheetah", "--runs", str(tmp_path)]
+    assert main(["reproduce", "main-results", *words, "--results", str(committed)]) == 0
+    said = capsys.readouterr().err
+    assert f"runs were finished before, in {committed}" in said and said.endswith(f"--runs {committed}\n")
+
+    launched = []
+    monkeypatch.setattr("safeexplorer.commands.paper.run_jobs", lambda jobs, *_: launched.extend(jobs) or [])
+    monkeypatch.setattr("safeexplorer.commands.paper.replay_missing", lambda *_: None)
+    # A result is enough only where it holds what the artefact reads.
+    unread = tmp_path / "unread"
+    unread.mkdir()
+    for path in committed.glob("half_cheetah-safeexplorer-seed[12]-*.json"):
+        known = json.loads(path.read_text()) | {"replay": None}
+        (unread / path.name).write_text(json.dumps(known))
+    assert main(["reproduce", "main-results", *words, "--results", str(unread)]) == 0
+    main_seeds = {j.spec.settings.seed for j in launched if j.spec.settings.method == "safeexplorer"}
+    assert main_seeds == {3}
+    launched.clear()
+    assert main(["reproduce", "operational-recovery", *words, "--results", str(unread)]) == 0
+    assert ("safeexplorer", 1) in {(j.spec.settings.method, j.spec.settings.seed) for j in launched}

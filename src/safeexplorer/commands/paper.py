@@ -40,6 +40,8 @@ def add_reproduce(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--runs", type=named_path, default=runs, metavar="DIR", help="where the run folders go"
     )
+    known = "result files of finished runs, which are not run again (default: results, where there is one)"
+    add(parser, "--results", known, named_path, nargs="+", metavar="DIR")
     add(parser, "--workers", "runs at a time (default: the cores)", between(int, 1, 1024))
     add(parser, "--engine", "who executes the runs", default="local", choices=ENGINES)
     parser.add_argument("--ray-address", help=ray)
@@ -110,21 +112,31 @@ def reproduce_command(args: argparse.Namespace) -> int:
     """Launch the runs that are missing; the same command after any accident goes on."""
     artefacts, protocol = get_artefacts(args.names), protocol_from(args)
     robots = tuple(args.robot) if args.robot else None
-    specs = {spec.key: spec for artefact in artefacts for spec in artefact.specs(protocol, robots)}
-    if not specs:
+    asked = [(spec, a.needs) for a in artefacts for spec in a.specs(protocol, robots)]
+    if not asked:
         raise ValueError(f"{', '.join(args.names)} has no runs on {', '.join(args.robot or ALL)}")
-    jobs = make_jobs(specs.values(), args.runs)
-    failed = run_jobs(jobs, args.engine, args.workers, args.ray_address)
-    graded = {s.key for a in artefacts if a.needs == "replay" for s in a.specs(protocol, robots)}
-    done = [job.folder for job in jobs if job.spec.key in graded and job.state == FINISHED]
-    replay_missing(done, tell)
-    return say_how_it_went(jobs, failed, args)
+    results = args.results or [path for path in SOURCES[:1] if path.is_dir()]
+    collected = Library(load_results(results))
+    missing = [(spec, needs) for spec, needs in asked if not collected.done(spec.key, needs)]
+    jobs = make_jobs({spec.key: spec for spec, _ in missing}.values(), args.runs)
+    failed = run_jobs(jobs, args.engine, args.workers, args.ray_address) if jobs else []
+    graded = {spec.key for spec, needs in missing if needs == "replay"}
+    replay_missing([j.folder for j in jobs if j.spec.key in graded and j.state == FINISHED], tell)
+    known = len({spec.key for spec, _ in asked}) - len(jobs)
+    return say_how_it_went(jobs, failed, known, results, args)
 
 
-def say_how_it_went(jobs: list[Job], failed: list[Job], args: argparse.Namespace) -> int:
-    tell(f"{len(jobs) - len(failed)} of {len(jobs)} runs are done, in {args.runs}")
+def say_how_it_went(
+    jobs: list[Job], failed: list[Job], known: int, results: list[Path], args: argparse.Namespace
+) -> int:
+    if known:
+        tell(f"{known} of {known + len(jobs)} runs were finished before, in {' '.join(map(str, results))}")
+    if jobs:
+        tell(f"{len(jobs) - len(failed)} of {len(jobs)} runs are done, in {args.runs}")
     tell(*(f"  failed: {job.spec.label}: {job.error}" for job in failed))
-    tell(f"Look at it with: safeexplorer render {' '.join(args.names)}{same_flags(args)} --runs {args.runs}")
+    places = (results if known else []) + ([args.runs] if jobs else [])
+    where = " ".join(map(str, places))
+    tell(f"Look at it with: safeexplorer render {' '.join(args.names)}{same_flags(args)} --runs {where}")
     return 1 if failed else 0
 
 
