@@ -81,6 +81,14 @@ def test_it_stands_still_where_nobody_or_hardly_anybody_leaves():
     assert feed(begun(), busy(16), 30).radius == pytest.approx(0.11)  # of 8192 steps: below two in a thousand
 
 
+def test_where_hardly_anybody_leaves_it_does_not_shrink_though_some_of_the_exits_fall():
+    """A smaller region would be left more often: falls per step are what counts."""
+    made = feed(feed(begun(), busy(8), 4), busy(8, falls=1))
+    assert made.exits.safe_share(made.radius)[1] < 0.997  # of 40 exits
+    assert feed(made, busy(8, falls=1)).radius == pytest.approx(0.11)
+    assert feed(made, busy(8, falls=7), 2).radius < 0.11
+
+
 def test_each_of_the_first_two_falls_halves_the_doubt():
     made = begun()
     for asked in (0.995, 0.9975, 0.9975):

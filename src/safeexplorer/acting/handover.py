@@ -91,7 +91,7 @@ class Handover:
             self.opened = max(self.opened - OPENING, 0.0)
         if not self.plan.by_evidence:
             return
-        if highest < 1.0 - self._doubt():
+        if highest < 1.0 - self._doubt(least_rate=0.0):
             self.radius = self._smaller(self.radius / (1.0 + np.clip(1.0 - highest, *SHRINKING)))
         elif lowest >= self.asked and rate >= NEEDED:
             growth = min(max(rate, SLOWEST) * self.haste, FASTEST)
@@ -146,11 +146,13 @@ class Handover:
         _, falls = self.exits.near(self.radius)
         return 1.0 - self._doubt() * 0.5 ** min(falls, DOUBLINGS)
 
-    def _doubt(self) -> float:
+    def _doubt(self, least_rate: float = CALM) -> float:
         """The share of exits that may fall. Where more than one step in a hundred exits it is less, down to a tenth:
-        falls per step are as many as there. In haste it is more: as many falls of fewer steps."""
-        doubt = (1.0 - self.plan.safe_share) * CALM / min(max(self.exits.rate(), CALM), 10.0 * CALM)
-        return min(doubt * self.haste, 1.0)
+        falls per step are as many as there. It is more where fewer than `least_rate` exit, and in haste: as many falls
+        of fewer steps."""
+        rate = min(max(self.exits.rate(), least_rate), 10.0 * CALM)
+        most = (1.0 - self.plan.safe_share) * CALM * self.haste  # falls per step
+        return min(most / rate, 1.0) if rate > 0.0 else 1.0
 
     @property
     def initial_log_std(self) -> np.ndarray:
