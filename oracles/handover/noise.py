@@ -49,7 +49,9 @@ def main() -> None:
         description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
     )
     parser.add_argument("run", type=Path)
-    parser.add_argument("--episodes", type=int, default=1000, help=f"with each noise, a multiple of {AT_A_TIME}")
+    parser.add_argument(
+        "--episodes", type=int, default=1000, help=f"with each noise, a multiple of {AT_A_TIME}"
+    )
     parser.add_argument("--out", type=Path, help="where to keep what is printed")
     args = parser.parse_args()
     if args.episodes < AT_A_TIME or args.episodes % AT_A_TIME:
