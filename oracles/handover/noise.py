@@ -57,6 +57,10 @@ def main() -> None:
     if args.episodes < AT_A_TIME or args.episodes % AT_A_TIME:
         parser.error(f"--episodes is {args.episodes}; allowed: multiples of {AT_A_TIME}")
     policy = open_policy(args.run)
+    if policy.settings.robot is None:
+        parser.error(
+            f"{args.run} is of an environment of your own; allowed: runs on {', '.join(robots.ROBOTS)}"
+        )
     facts = policy.facts | {
         "commit": json.loads((args.run / "run.json").read_text())["provenance"]["commit"],
         "radius": policy.radius,
