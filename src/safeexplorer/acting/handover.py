@@ -148,8 +148,8 @@ class Handover:
 
     def _doubt(self, least_rate: float = CALM) -> float:
         """The share of exits that may fall. Where more than one step in a hundred exits it is less, down to a tenth:
-        falls per step are as many as there. It is more where fewer than `least_rate` exit, and in haste: as many falls
-        of fewer steps."""
+        falls per step are as many as there. Where fewer exit it is more, down to a rate of `least_rate`. In haste it is
+        more: as many falls of fewer steps."""
         rate = min(max(self.exits.rate(), least_rate), 10.0 * CALM)
         most = (1.0 - self.plan.safe_share) * CALM * self.haste  # falls per step
         return min(most / rate, 1.0) if rate > 0.0 else 1.0

@@ -23,7 +23,7 @@ from safeexplorer.report.groups import own_grids
 from safeexplorer.runs.replay import replay_missing
 from safeexplorer.runs.results import collect_all, load_results
 
-SOURCES = (Path("results"), Path("runs"))
+RESULTS, RUNS = Path("results"), Path("runs")
 OWN = "own"  # instead of an artefact: every environment that is no robot of the package
 
 
@@ -36,9 +36,9 @@ def add_paper(parser: argparse.ArgumentParser) -> None:
 def add_reproduce(parser: argparse.ArgumentParser) -> None:
     add(parser, "names", ", ".join([*ARTEFACTS, *GROUPS]), nargs="+", metavar="NAME")
     add_protocol(parser)
-    runs, ray = Path("runs"), "with the engine ray: the cluster (default: a new one on this machine)"
+    ray = "with the engine ray: the cluster (default: a new one on this machine)"
     parser.add_argument(
-        "--runs", type=named_path, default=runs, metavar="DIR", help="where the run folders go"
+        "--runs", type=named_path, default=RUNS, metavar="DIR", help="where the run folders go"
     )
     known = "result files of finished runs, which are not run again (default: results, where there is one)"
     add(parser, "--results", known, named_path, nargs="+", metavar="DIR")
@@ -88,7 +88,7 @@ def protocol_from(args: argparse.Namespace) -> Protocol:
 
 
 def library_from(args: argparse.Namespace) -> Library:
-    paths = args.runs or [path for path in SOURCES if path.is_dir()]
+    paths = args.runs or [path for path in (RESULTS, RUNS) if path.is_dir()]
     return Library(load_results(paths))
 
 
@@ -115,7 +115,7 @@ def reproduce_command(args: argparse.Namespace) -> int:
     asked = [(spec, a.needs) for a in artefacts for spec in a.specs(protocol, robots)]
     if not asked:
         raise ValueError(f"{', '.join(args.names)} has no runs on {', '.join(args.robot or ALL)}")
-    results = args.results or [path for path in SOURCES[:1] if path.is_dir()]
+    results = args.results or ([RESULTS] if RESULTS.is_dir() else [])
     collected = Library(load_results(results))
     missing = [(spec, needs) for spec, needs in asked if not collected.done(spec.key, needs)]
     jobs = make_jobs({spec.key: spec for spec, _ in missing}.values(), args.runs)
