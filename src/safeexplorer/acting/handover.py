@@ -12,10 +12,11 @@ from dataclasses import dataclass
 import numpy as np
 
 from safeexplorer.acting.copying import Copying, Rehearsal
-from safeexplorer.acting.evidence import Exits, FirstExits, wilson_interval
+from safeexplorer.acting.evidence import Exits, FirstExits, NoiseCosts, wilson_interval
 from safeexplorer.acting.interventions import Intervention, SafeRegion, Situation
 from safeexplorer.acting.plan import (
     CALM,
+    CHEAP,
     CLOSING,
     DECISIONS,
     DOUBLINGS,
@@ -24,6 +25,7 @@ from safeexplorer.acting.plan import (
     FIRST,
     LOWEST,
     MOST,
+    NEAR_CEILING,
     NEEDED,
     OPENING,
     PERIOD,
@@ -53,14 +55,19 @@ class Handover:
         # Log sigma beside its start, but for the fading; above it in haste alone.
         self.opened = FIRST if plan.begin_as_recovery else 0.0
         self.exits, self.first_exits = Exits(num_envs), FirstExits(num_envs)
+        self.noise, self.cheap = NoiseCosts(), False  # what the policy's noise costs
 
     # -- told after every rollout --------------------------------------------------------------------------
 
     def observe(
-        self, rollout: Rollout, squared_errors: np.ndarray | None = None, log_std: np.ndarray | None = None
+        self,
+        rollout: Rollout,
+        squared_errors: np.ndarray | None = None,
+        log_std: np.ndarray | None = None,
+        noise_cost: float | None = None,
     ) -> bool:
         """Learn from a rollout: with the copy's errors on it, squared, from before it was trained on it, and with the
-        spread that it was collected with. True if the policy takes over now."""
+        spread that it was collected with and what that cost. True if the policy takes over now."""
         self.update += 1
         if self.alone:
             copied = self.copying.observe(rollout, squared_errors, self.update)
@@ -68,6 +75,8 @@ class Handover:
             self.alone, self.begun = not copied, self.update if copied else 0
             return copied
         self.steps += rollout.terminated.size
+        if noise_cost is not None:
+            self.noise.add(noise_cost)
         self.exits.add(rollout, self.radius)
         self.first_exits.add(rollout)
         if self.steps >= PERIOD / self.haste:
@@ -82,11 +91,13 @@ class Handover:
         # As the recovery alone would.
         falls -= int(2.0 * steps * wilson_interval(self.copying.falls, self.copying.alone_steps)[0])
         rate, (lowest, highest) = self.exits.rate(), self.exits.safe_share(self.radius)
+        self._price()
         if falls > 0:
             self._take_back(falls, log_std)
         elif rate < CALM:
             widest = max(math.log(self.haste) * 0.5**self.falls, self.opened)
-            self.opened = min(self.opened + OPENING / (1.0 + 10.0 * self.falls), widest)
+            slower = 1.0 if self.cheap else 1.0 + 10.0 * self.falls
+            self.opened = min(self.opened + OPENING / slower, widest)
         elif rate > RESTLESS and self.opened > 0.0:
             self.opened = max(self.opened - OPENING, 0.0)
         if not self.plan.by_evidence:
@@ -103,9 +114,21 @@ class Handover:
         proven = [r for r in past[past <= radius] if self.exits.safe_share(r)[0] >= 1.0 - self._doubt()]
         return max(*(proven or [radius]), SMALLEST * self.first_radius)
 
+    def _price(self) -> None:
+        """Is noise cheap? From when it is known to be until it is known not to be; late in training, when the ceiling
+        comes down by itself, it becomes so no more."""
+        lowest, highest = self.noise.interval()
+        if lowest > CHEAP:
+            self.cheap = False
+        elif highest < CHEAP and self.update < FADING * self.plan.updates:
+            self.cheap = True
+
     def _take_back(self, falls: int, log_std: np.ndarray | None) -> None:
-        """The ceiling below the spread with which the policy fell."""
+        """The ceiling below the spread with which the policy fell; where noise is cheap, what haste opened alone."""
         self.falls += falls
+        if self.cheap:
+            self.opened = min(self.opened, self.opened * 0.5**falls)
+            return
         if log_std is not None:
             fell_with = float((log_std - self.initial_log_std).mean()) + self._faded()[1]
             self.opened = min(self.opened, fell_with)
@@ -180,11 +203,22 @@ class Handover:
         floor, ceiling = self._faded()
         if self.haste > 1.0 and self.update < FADING * self.plan.updates:
             floor = ceiling
+        elif self.cheap and self.falls > 0:
+            floor = min(floor, ceiling + NEAR_CEILING)
         return start + self.opened - floor, start + self.opened - ceiling
 
     # -- records and resuming ------------------------------------------------------------------------------
 
-    columns = ("imitation_error", "safe_exits_low", "safe_exits_high", "exit_rate", "beta_bound", "gap_bound")
+    columns = (
+        "imitation_error",
+        "safe_exits_low",
+        "safe_exits_high",
+        "exit_rate",
+        "noise_cost_low",
+        "noise_cost_high",
+        "beta_bound",
+        "gap_bound",
+    )
 
     def report(self, gamma: float) -> dict[str, float | None]:
         """How it stands, in numbers."""
@@ -193,15 +227,21 @@ class Handover:
             return nothing | self.copying.report()
         lowest, highest = self.exits.safe_share(self.radius)
         beta, gap = self.first_exits.bounds(gamma)
-        known = (None, lowest, highest, self.exits.rate(), beta, gap)
+        cost = self.noise.interval() if self.noise.known else (None, None)
+        known = (None, lowest, highest, self.exits.rate(), *cost, beta, gap)
         return dict(zip(self.columns, known, strict=True))
 
-    WHOLE = ("alone", "update", "begun", "steps", "falls")
+    WHOLE = ("alone", "update", "begun", "steps", "falls", "cheap")
     NUMBERS = ("radius", "first_radius", "opened")
 
     @property
-    def _parts(self) -> dict[str, Copying | Exits | FirstExits]:
-        return {"copying": self.copying, "exits": self.exits, "first_exits": self.first_exits}
+    def _parts(self) -> dict[str, Copying | Exits | FirstExits | NoiseCosts]:
+        return {
+            "copying": self.copying,
+            "exits": self.exits,
+            "first_exits": self.first_exits,
+            "noise": self.noise,
+        }
 
     def get_state(self) -> dict[str, dict[str, np.ndarray]]:
         """Everything, as arrays of finite numbers."""
@@ -217,7 +257,7 @@ class Handover:
             setattr(self, name, int(number))
         for name, number in zip(self.NUMBERS, state["own"]["numbers"], strict=True):
             setattr(self, name, float(number))
-        self.alone = bool(self.alone)
+        self.alone, self.cheap = bool(self.alone), bool(self.cheap)
         for name, part in self._parts.items():
             part.set_state(state[name])
 

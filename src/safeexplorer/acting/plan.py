@@ -27,6 +27,8 @@ RESTLESS = 3e-2  # with more than this it goes back to the start
 FIRST = -1.0  # at the hand-over, below the start
 OPENING = 0.2  # per calm period without a fall, and an eleventh of it after one, up to the start; in haste beyond it
 CLOSING, MOST, LOWEST = 0.2, 3, -0.7  # by a fall, by how many of a period at most, and how far in all
+CHEAP = 0.05  # -d ln J / d ln sigma; where noise costs less, falls do not narrow the policy ...
+NEAR_CEILING = 0.2  # ... and what they took comes back: the floor is no further below the ceiling
 FADING = 0.5  # of training: until then the floor fades, after it the ceiling
 
 

@@ -16,6 +16,7 @@ from safeexplorer.acting.trajectory import Rollout
 from safeexplorer.learning.hyperparameters import Hyperparameters
 from safeexplorer.learning.learners import as_row
 from safeexplorer.learning.methods import SAFEEXPLORER, Method
+from safeexplorer.learning.noise import make_noise_cost
 from safeexplorer.learning.normalising import Normaliser, RewardScale
 from safeexplorer.learning.update import LearnerState, init_learner, make_learn
 from safeexplorer.learning.waiting import WaitingRows
@@ -56,7 +57,7 @@ class PreparedLearner:
         begins_narrow = handover is not None and (handover.imitating or handover.plan.hold_spread)
         if begins_narrow and is_gaussian(params):
             params = params | {"log_std": handover.initial_log_std.astype(np.float32)}
-        self.learn = make_learn(method, hyper)
+        self.learn, self.noise_cost = make_learn(method, hyper), make_noise_cost(method, hyper)
         finer = FINER if robots * steps // hyper.minibatches % FINER == 0 else 1
         changes = {"lambda_compat": IMITATION_WEIGHT, "minibatches": finer * hyper.minibatches}
         self.imitate = make_learn(imitation_of(method), replace(hyper, **changes))
@@ -82,10 +83,11 @@ class PreparedLearner:
         errors = squared_errors(self.params, seen, self.handover) if imitating else None
         acted_with = self.params.get("log_std")
         scales = np.float32(self.pace), self._imitation_share()
+        cost = None if imitating or spread is None else float(self.noise_cost(self.state.params, rollout))
         self.state, metrics = learn(self.state, rollout, order, np.float32(rate), spread, late, *scales)
         if self.method.limit_updates and not imitating:
             self.pace = paced(self.pace, float(metrics["approx_kl"]), self.hyper.target_kl)
-        if self.handover is not None and self.handover.observe(seen, errors, acted_with):
+        if self.handover is not None and self.handover.observe(seen, errors, acted_with, cost):
             self._take_over(seen, imitating)
         elif self.normaliser is not None and not imitating:
             self._with(self.normaliser.add(seen, self.state.params))
