@@ -1,9 +1,12 @@
 """The hand-over: the recovery alone until it is copied, then a region and a spread that grow by proof."""
 
+import math
+
 import numpy as np
 import pytest
 from rollouts import rollout_of
 
+from safeexplorer.acting.evidence import UPDATES
 from safeexplorer.acting.handover import HandedOver, Handover, handed_over
 from safeexplorer.acting.interventions import SafeRegion, Situation
 from safeexplorer.acting.plan import PERIOD, Plan
@@ -48,9 +51,9 @@ def begun(**changes) -> Handover:
     return made
 
 
-def feed(made: Handover, rollout, times: int = 1, log_std=None) -> Handover:
+def feed(made: Handover, rollout, times: int = 1, log_std=None, noise_cost=None) -> Handover:
     for _ in range(times):
-        made.observe(rollout, None, log_std)
+        made.observe(rollout, None, log_std, noise_cost)
     return made
 
 
@@ -285,6 +288,63 @@ def test_what_was_taken_comes_back_slowly_and_more_slowly_after_every_fall():
         np.testing.assert_allclose(made.spread()[1], START - 0.2 * falls + 6 * 0.2 / (1 + 10 * falls))
 
 
+def measured(made: Handover, cost: float, error: float = 0.01) -> Handover:
+    """As many costs of noise as are remembered, with this mean and this standard error of it."""
+    around = error * math.sqrt(UPDATES) * np.array([1.0, -1.0])
+    for each in np.tile(around, UPDATES // 2):
+        made.noise.add(cost + each)
+    return made
+
+
+def test_falls_take_nothing_back_where_noise_is_known_to_be_cheap():
+    made = feed(measured(begun(spread_fade=0.0), 0.03), busy(40, falls=3), 1, START - 0.3)
+    np.testing.assert_allclose(made.spread()[1], START)
+    for dear in (0.04, 0.06, None):  # known too badly, known not to be, not known
+        made = begun(spread_fade=0.0)
+        if dear is not None:
+            measured(made, dear)
+        np.testing.assert_allclose(feed(made, busy(40, falls=1)).spread()[1], START - 0.2)
+
+
+def test_what_falls_took_comes_back_as_it_first_came_and_the_floor_follows():
+    made = feed(begun(), busy(40, falls=3))
+    before = made.opened
+    low, high = feed(measured(made, 0.0), busy(0)).spread()
+    np.testing.assert_allclose(high, START + before + 0.2)
+    np.testing.assert_allclose(high - low, 0.2)
+
+
+def test_without_a_fall_cheap_noise_changes_nothing():
+    made, other = measured(begun(), 0.0), begun()
+    for each in (made, other):
+        feed(each, busy(8), 20)
+    np.testing.assert_array_equal(made.spread(), other.spread())
+
+
+def test_cheap_noise_stays_cheap_until_it_is_known_not_to_be():
+    made = feed(measured(begun(), 0.03), busy(0))
+    assert made.cheap
+    assert feed(measured(made, 0.06), busy(0)).cheap
+    assert not feed(measured(made, 0.07), busy(0)).cheap
+    assert not feed(measured(made, 0.04), busy(0)).cheap
+
+
+def test_late_in_training_noise_becomes_dear_but_not_cheap():
+    late = feed(begun(), busy(0), 60)
+    assert not feed(measured(late, 0.0), busy(0)).cheap
+    late.cheap = True
+    assert feed(measured(late, 0.0), busy(0)).cheap
+    assert not feed(measured(late, 0.1), busy(0)).cheap
+
+
+def test_what_haste_opened_a_fall_halves_even_where_noise_is_cheap():
+    made = measured(short(spread_fade=0.0), 0.0)
+    made.opened = 1.0
+    assert feed(made, busy(40, falls=1)).opened == pytest.approx(0.5)
+    made.opened = -0.5
+    assert feed(made, busy(40, falls=1)).opened == pytest.approx(-0.5)
+
+
 def test_a_spread_that_is_not_held_has_no_limits_but_while_the_recovery_is_copied():
     made = handover(hold_spread=False)
     assert made.spread() is not None
@@ -321,15 +381,15 @@ def test_handing_over_twice_is_handing_over_once():
 
 def test_state_goes_on_where_it_was():
     story = [busy(500), busy(300, falls=3), busy(2000), busy(30)]
-    whole, first = begun(), begun()
+    whole, first = measured(begun(), 0.0), measured(begun(), 0.0)
     feed(whole, story[0])
     feed(first, story[0])
     second = handover()
     second.set_state(first.get_state())
     for rollout in story[1:]:
-        feed(whole, rollout, log_std=START)
-        feed(second, rollout, log_std=START)
-    assert whole.radius == second.radius and whole.asked == second.asked
+        feed(whole, rollout, log_std=START, noise_cost=0.01)
+        feed(second, rollout, log_std=START, noise_cost=0.01)
+    assert whole.radius == second.radius and whole.asked == second.asked and second.cheap
     np.testing.assert_array_equal(whole.spread(), second.spread())
     assert whole.report(0.99) == second.report(0.99)
 

@@ -4,6 +4,7 @@ import jax
 import numpy as np
 import pytest
 
+from safeexplorer.acting.evidence import FEWEST
 from safeexplorer.acting.handover import Handover
 from safeexplorer.acting.plan import Plan
 from safeexplorer.acting.policy import propose
@@ -110,6 +111,22 @@ def test_a_fall_narrows_the_very_next_rollout():
     for _ in range(8192 // (STEPS * ROBOTS)):
         made.update(fallen, ORDER, 0.0)
     assert (made.params["log_std"] <= before - 0.59).all()  # three falls of a period count
+
+
+def test_the_cost_of_noise_is_measured_once_the_policy_acts_and_its_spread_is_held():
+    for changes, measured in (
+        ({"begin_as_recovery": False, "by_evidence": False}, 3),
+        ({"begin_as_recovery": False, "by_evidence": False, "hold_spread": False}, 0),
+        ({}, 0),  # the recovery acts alone
+    ):
+        made = learner(**changes)
+        for seed in range(3):
+            row = made.update(rollout(seed), ORDER, 3e-4)
+        assert made.handover.noise.filled == measured and row["noise_cost_low"] is None
+    made = learner(begin_as_recovery=False, by_evidence=False)
+    for seed in range(FEWEST):
+        row = made.update(rollout(seed), ORDER, 3e-4)
+    assert row["noise_cost_low"] < row["noise_cost_high"]
 
 
 def test_states_go_on_bit_for_bit():
