@@ -49,8 +49,8 @@ def test_a_reward_that_no_noise_touches_costs_nothing():
 
 
 def test_what_noise_does_later_counts_as_the_advantage_counts_it():
-    """The second of two steps pays -|a|^2 of the first, E[A score] = -2 gamma lambda m sigma^2; of its own noise it does
-    not. Both means, that of E[A score] and that of E|r|, are over twice as many steps."""
+    """The second of two steps pays -|a|^2 of the first: E[A score] = -2 gamma lambda m sigma^2. Of its own noise it
+    does not. Both means, that of E[A score] and that of E|r|, are over twice as many steps."""
     first = gaussian()
     second = np.random.default_rng(1).permutation(first)
     action = np.stack([first, second], 1).reshape(-1, 1, 2)
