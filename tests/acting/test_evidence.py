@@ -4,15 +4,7 @@ import numpy as np
 import pytest
 from rollouts import columns, rollout_of
 
-from safeexplorer.acting.evidence import (
-    FEWEST,
-    UPDATES,
-    Exits,
-    FirstExits,
-    NoiseCosts,
-    bernstein_bound,
-    wilson_interval,
-)
+from safeexplorer.acting.evidence import Exits, FirstExits, bernstein_bound, wilson_interval
 
 
 def test_wilson_interval_by_hand():
@@ -132,21 +124,3 @@ def test_state_goes_on_where_it_was():
         add(second, pieces[1])
         for name, array in whole.get_state().items():
             np.testing.assert_array_equal(array, second.get_state()[name])
-
-
-def test_costs_of_noise_are_known_from_the_last_updates_and_not_from_a_few():
-    noise = NoiseCosts()
-    for number in range(FEWEST):
-        assert not noise.known and noise.interval() == (-np.inf, np.inf)
-        noise.add(2.0 * (number % 2))
-    half = 1.645 * np.sqrt(FEWEST / (FEWEST - 1)) / np.sqrt(FEWEST)
-    assert noise.known and noise.interval() == (pytest.approx(1.0 - half), pytest.approx(1.0 + half))
-    for _ in range(UPDATES):
-        noise.add(0.3)
-    assert noise.interval() == (pytest.approx(0.3), pytest.approx(0.3))
-    other = NoiseCosts()
-    other.set_state(noise.get_state())
-    noise.add(9.0)
-    assert other.interval() == (pytest.approx(0.3), pytest.approx(0.3))
-    other.add(9.0)
-    assert other.interval() == noise.interval()

@@ -1,61 +1,13 @@
 """The hand-over: the recovery alone until it is copied, then a region and a spread that grow by proof."""
 
-import math
-
 import numpy as np
 import pytest
+from handovers import ROBOTS, START, STEPS, alone, begun, busy, feed, hand_over, handover, measured, short
 from rollouts import rollout_of
 
-from safeexplorer.acting.evidence import UPDATES
 from safeexplorer.acting.handover import HandedOver, Handover, handed_over
 from safeexplorer.acting.interventions import SafeRegion, Situation
-from safeexplorer.acting.plan import PERIOD, Plan
-
-ROBOTS, STEPS = 4, PERIOD // 4
-START = np.log(0.1 * np.array([1.0, 1.0, 0.5]))  # the wide second joint is taken as most
-
-
-def handover(**changes) -> Handover:
-    plan = Plan(**{"updates": 100, "largest_radius": 0.5} | changes)
-    return Handover(plan, ROBOTS, np.array([1.0, 5.0, 0.5]))
-
-
-def alone(steps=STEPS, distance=0.1):
-    """The recovery acts throughout."""
-    return rollout_of(np.ones((steps, ROBOTS)), distance=distance)
-
-
-def busy(exits: int, falls: int = 0):
-    """So many exits of two steps each, the last `falls` of them ending in one, in one period."""
-    recovering, fell = np.zeros((2, STEPS, ROBOTS), bool)
-    for number in range(exits):
-        robot, start = number % ROBOTS, 1 + 4 * (number // ROBOTS)
-        recovering[start : start + 2, robot] = True
-        fell[start + 1, robot] = number >= exits - falls
-    return rollout_of(recovering, fell)
-
-
-def hand_over(made: Handover, rollout=None) -> Handover:
-    """Two periods until the recovery is shaken as the policy will be, one in which the copy is close, and one in which
-    it is tried."""
-    periods = 4 if made.plan.begin_as_recovery else 1
-    answers = [made.observe(alone() if rollout is None else rollout, np.zeros(10)) for _ in range(periods)]
-    assert answers == [False] * (periods - 1) + [True]
-    return made
-
-
-def begun(**changes) -> Handover:
-    """Handed over at a radius of 1.1 times the rest of 0.1, the spread being fully open."""
-    made = hand_over(handover(**changes))
-    made.opened = 0.0
-    return made
-
-
-def feed(made: Handover, rollout, times: int = 1, log_std=None, noise_cost=None) -> Handover:
-    for _ in range(times):
-        made.observe(rollout, None, log_std, noise_cost)
-    return made
-
+from safeexplorer.acting.plan import PERIOD
 
 # -- the region ----------------------------------------------------------------------------------------------
 
@@ -139,22 +91,22 @@ def test_falls_inside_count_as_well():
     rollout = busy(400)
     rollout.terminated[-5:, 0] = True
     made = feed(begun(), rollout)
-    assert made.falls == 5
+    assert made.spread.falls == 5
 
 
 def test_falls_as_frequent_as_under_the_recovery_alone_are_not_the_policys_fault():
     fell = np.zeros((STEPS, ROBOTS), bool)
     fell[::100, 0] = True  # 21
     made = hand_over(handover(), alone()._replace(terminated=fell, truncated=~fell))
-    assert feed(made, busy(700)._replace(terminated=fell)).falls == 0
-    assert feed(begun(), busy(700)._replace(terminated=fell)).falls == 21
+    assert feed(made, busy(700)._replace(terminated=fell)).spread.falls == 0
+    assert feed(begun(), busy(700)._replace(terminated=fell)).spread.falls == 21
 
 
 def test_one_fall_of_the_recovery_excuses_none_of_the_policys():
     fell = np.zeros((STEPS, ROBOTS), bool)
     fell[100, 0] = True
     made = hand_over(handover(), alone()._replace(terminated=fell, truncated=~fell))
-    assert feed(made, busy(700)._replace(terminated=fell)).falls == 1
+    assert feed(made, busy(700)._replace(terminated=fell)).spread.falls == 1
 
 
 def test_the_radius_of_a_rollout_depends_on_the_rollouts_before_it():
@@ -164,33 +116,7 @@ def test_the_radius_of_a_rollout_depends_on_the_rollouts_before_it():
     assert feed(one, busy(100, falls=90)).radius != feed(other, busy(900)).radius
 
 
-# -- the spread ----------------------------------------------------------------------------------------------
-
-
-def test_the_ceiling_starts_narrow_opens_where_few_leave_and_fades_in_the_second_half():
-    made, narrow = hand_over(handover()), []
-    for _ in range(6):
-        narrow.append(made.spread()[1] - START)
-        feed(made, busy(8))
-    np.testing.assert_allclose(
-        narrow, np.tile([[-1.0], [-0.8], [-0.6], [-0.4], [-0.2], [0.0]], 3), atol=1e-12
-    )
-    np.testing.assert_allclose(feed(made, busy(8), 75 - made.update).spread()[1], START - 0.5)
-    np.testing.assert_allclose(feed(made, busy(8), 25).spread()[1], START - 1.0)
-
-
-def test_the_floor_fades_in_the_first_half():
-    made = begun()
-    np.testing.assert_allclose(feed(made, busy(8), 25 - made.update).spread()[0], START - 1.0)
-    np.testing.assert_allclose(feed(made, busy(8), 75).spread()[0], START - 2.0)
-
-
 # -- short trainings -----------------------------------------------------------------------------------------
-
-
-def short(**changes) -> Handover:
-    """Handed over with 16 of 20 periods left: 80 decisions are 16 * 5 of them, so that the haste is 5."""
-    return hand_over(handover(updates=20, **changes))
 
 
 def test_a_training_with_few_periods_left_is_in_haste_and_a_long_or_a_physical_one_never():
@@ -218,7 +144,7 @@ def test_in_haste_it_decides_after_a_fifth_of_the_steps():
     made = short()
     fifth = rollout_of(np.zeros((PERIOD // 4 // 5 + 1, ROBOTS), bool))
     assert made.observe(fifth, None) is False
-    assert made.opened == pytest.approx(-0.8)  # a calm period: from -1 by 0.2
+    assert made.spread.opened == pytest.approx(-0.8)  # a calm period: from -1 by 0.2
 
 
 def test_in_haste_less_is_asked_for_and_it_grows_faster():
@@ -232,124 +158,36 @@ def test_in_haste_less_is_asked_for_and_it_grows_faster():
 
 def test_in_haste_floor_and_ceiling_open_together_beyond_the_start_until_half_of_training():
     made = feed(short(), busy(0), 5)
-    low, high = made.spread()
+    low, high = made.limits()
     np.testing.assert_allclose(low, high)
     np.testing.assert_allclose(high, START - 1.0 + 5 * 0.2)
-    low, high = feed(made, busy(0)).spread()  # update 10 of 20
+    low, high = feed(made, busy(0)).limits()  # update 10 of 20
     np.testing.assert_allclose(low, START + 0.2 - 2.0)
     np.testing.assert_allclose(high, START + 0.2)
-    np.testing.assert_allclose(feed(made, busy(0), 10).spread()[1], START + np.log(5.0) - 1.0)
+    np.testing.assert_allclose(feed(made, busy(0), 10).limits()[1], START + np.log(5.0) - 1.0)
 
 
 def test_a_fall_halves_what_was_opened_beyond_the_start_and_may_be_opened_again():
     made = short(spread_fade=0.0)
-    made.opened = 1.0
-    assert feed(made, busy(40, falls=1)).opened == pytest.approx(0.5 - 0.2)
-    made.opened = 1.0
-    assert feed(made, busy(0)).opened == pytest.approx(1.0)  # half of log 5 is less
-    made.opened = 0.7
-    assert feed(made, busy(0), 20).opened == pytest.approx(0.5 * np.log(5.0))
+    made.spread.opened = 1.0
+    assert feed(made, busy(40, falls=1)).spread.opened == pytest.approx(0.5 - 0.2)
+    made.spread.opened = 1.0
+    assert feed(made, busy(0)).spread.opened == pytest.approx(1.0)  # half of log 5 is less
+    made.spread.opened = 0.7
+    assert feed(made, busy(0), 20).spread.opened == pytest.approx(0.5 * np.log(5.0))
 
 
 def test_it_goes_back_to_the_start_where_many_leave():
     made = short()
-    made.opened = 0.3
-    assert feed(made, busy(1600)).opened == pytest.approx(0.1)
-    assert feed(made, busy(1600)).opened == 0.0
-    assert feed(made, busy(1600)).opened == 0.0
+    made.spread.opened = 0.3
+    assert feed(made, busy(1600)).spread.opened == pytest.approx(0.1)
+    assert feed(made, busy(1600)).spread.opened == 0.0
+    assert feed(made, busy(1600)).spread.opened == 0.0
 
 
 def test_it_stays_narrow_where_many_leave_however_well_that_ends():
     made = feed(hand_over(handover(spread_fade=0.0)), busy(1600), 5, START)
-    np.testing.assert_allclose(made.spread()[1], START - 1.0)
-
-
-@pytest.mark.parametrize("falls, taken", [(1, 0.2), (2, 0.4), (20, 0.6)])
-def test_falls_take_the_spread_back(falls, taken):
-    low, high = feed(begun(spread_fade=0.0), busy(40, falls)).spread()
-    np.testing.assert_allclose(high, START - taken)
-    np.testing.assert_allclose(low, high)
-
-
-def test_they_take_it_back_to_a_limit():
-    _, high = feed(begun(spread_fade=0.0), busy(40, 20), 10).spread()
-    np.testing.assert_allclose(high, START - 0.7)
-
-
-def test_a_fall_takes_back_from_what_the_spread_was_not_from_what_it_might_have_been():
-    made = feed(begun(spread_fade=0.0), busy(60, falls=1), 1, START - 0.3)
-    np.testing.assert_allclose(made.spread()[1], START - 0.3 - 0.2)
-
-
-def test_what_was_taken_comes_back_slowly_and_more_slowly_after_every_fall():
-    for falls in (1, 2):
-        made = feed(begun(spread_fade=0.0), busy(40, falls))
-        feed(made, busy(0), 6)
-        np.testing.assert_allclose(made.spread()[1], START - 0.2 * falls + 6 * 0.2 / (1 + 10 * falls))
-
-
-def measured(made: Handover, cost: float, error: float = 0.01) -> Handover:
-    """As many costs of noise as are remembered, with this mean and this standard error of it."""
-    around = error * math.sqrt(UPDATES) * np.array([1.0, -1.0])
-    for each in np.tile(around, UPDATES // 2):
-        made.noise.add(cost + each)
-    return made
-
-
-def test_falls_take_nothing_back_where_noise_is_known_to_be_cheap():
-    made = feed(measured(begun(spread_fade=0.0), 0.03), busy(40, falls=3), 1, START - 0.3)
-    np.testing.assert_allclose(made.spread()[1], START)
-    for dear in (0.04, 0.06, None):  # known too badly, known not to be, not known
-        made = begun(spread_fade=0.0)
-        if dear is not None:
-            measured(made, dear)
-        np.testing.assert_allclose(feed(made, busy(40, falls=1)).spread()[1], START - 0.2)
-
-
-def test_what_falls_took_comes_back_as_it_first_came_and_the_floor_follows():
-    made = feed(begun(), busy(40, falls=3))
-    before = made.opened
-    low, high = feed(measured(made, 0.0), busy(0)).spread()
-    np.testing.assert_allclose(high, START + before + 0.2)
-    np.testing.assert_allclose(high - low, 0.2)
-
-
-def test_without_a_fall_cheap_noise_changes_nothing():
-    made, other = measured(begun(), 0.0), begun()
-    for each in (made, other):
-        feed(each, busy(8), 20)
-    np.testing.assert_array_equal(made.spread(), other.spread())
-
-
-def test_cheap_noise_stays_cheap_until_it_is_known_not_to_be():
-    made = feed(measured(begun(), 0.03), busy(0))
-    assert made.cheap
-    assert feed(measured(made, 0.06), busy(0)).cheap
-    assert not feed(measured(made, 0.07), busy(0)).cheap
-    assert not feed(measured(made, 0.04), busy(0)).cheap
-
-
-def test_late_in_training_noise_becomes_dear_but_not_cheap():
-    late = feed(begun(), busy(0), 60)
-    assert not feed(measured(late, 0.0), busy(0)).cheap
-    late.cheap = True
-    assert feed(measured(late, 0.0), busy(0)).cheap
-    assert not feed(measured(late, 0.1), busy(0)).cheap
-
-
-def test_what_haste_opened_a_fall_halves_even_where_noise_is_cheap():
-    made = measured(short(spread_fade=0.0), 0.0)
-    made.opened = 1.0
-    assert feed(made, busy(40, falls=1)).opened == pytest.approx(0.5)
-    made.opened = -0.5
-    assert feed(made, busy(40, falls=1)).opened == pytest.approx(-0.5)
-
-
-def test_a_spread_that_is_not_held_has_no_limits_but_while_the_recovery_is_copied():
-    made = handover(hold_spread=False)
-    assert made.spread() is not None
-    hand_over(made)
-    assert made.spread() is None
+    np.testing.assert_allclose(made.limits()[1], START - 1.0)
 
 
 # -- who acts ------------------------------------------------------------------------------------------------
@@ -389,8 +227,8 @@ def test_state_goes_on_where_it_was():
     for rollout in story[1:]:
         feed(whole, rollout, log_std=START, noise_cost=0.01)
         feed(second, rollout, log_std=START, noise_cost=0.01)
-    assert whole.radius == second.radius and whole.asked == second.asked and second.cheap
-    np.testing.assert_array_equal(whole.spread(), second.spread())
+    assert whole.radius == second.radius and whole.asked == second.asked and second.spread.cheap
+    np.testing.assert_array_equal(whole.limits(), second.limits())
     assert whole.report(0.99) == second.report(0.99)
 
 

@@ -4,10 +4,10 @@ import jax
 import numpy as np
 import pytest
 
-from safeexplorer.acting.evidence import FEWEST
 from safeexplorer.acting.handover import Handover
 from safeexplorer.acting.plan import Plan
 from safeexplorer.acting.policy import propose
+from safeexplorer.acting.spread import FEWEST
 from safeexplorer.acting.trajectory import blank_rollout
 from safeexplorer.learning.hyperparameters import Hyperparameters
 from safeexplorer.learning.methods import SAFEEXPLORER, SAFEEXPLORER_AUTO
@@ -122,7 +122,7 @@ def test_the_cost_of_noise_is_measured_once_the_policy_acts_and_its_spread_is_he
         made = learner(**changes)
         for seed in range(3):
             row = made.update(rollout(seed), ORDER, 3e-4)
-        assert made.handover.noise.filled == measured and row["noise_cost_low"] is None
+        assert made.handover.spread.noise.filled == measured and row["noise_cost_low"] is None
     made = learner(begin_as_recovery=False, by_evidence=False)
     for seed in range(FEWEST):
         row = made.update(rollout(seed), ORDER, 3e-4)

@@ -15,7 +15,6 @@ LATELY = 5  # periods over which the exit rate is taken
 EPISODES = 400  # whose first exits are remembered
 QUANTILE = 1.645  # of the normal distribution: each end of an interval holds with 95% confidence
 DOUBT = 0.05  # 1 - confidence of the bound on beta
-UPDATES, FEWEST = 200, 40  # whose costs of noise are remembered, and without which nothing is known of them
 
 
 def wilson_interval(successes: float, count: float, z: float = QUANTILE) -> tuple[float, float]:
@@ -192,35 +191,3 @@ class FirstExits:
             self.age, self.settled = state["age"].copy(), state["settled"].copy()
         self.filled, self.longest = int(state["limits"][0]), int(state["limits"][1])
         self.largest_reward = float(state["limits"][2])
-
-
-class NoiseCosts:
-    """What the policy's noise cost in the last updates: -d ln J / d ln sigma of each."""
-
-    def __init__(self) -> None:
-        self.costs = np.zeros(UPDATES)  # the newest last
-        self.filled = 0
-
-    def add(self, cost: float) -> None:
-        """Of one update."""
-        self.costs = np.append(self.costs[1:], cost)
-        self.filled = min(self.filled + 1, UPDATES)
-
-    @property
-    def known(self) -> bool:
-        """Are they enough to say something?"""
-        return self.filled >= FEWEST
-
-    def interval(self) -> tuple[float, float]:
-        """Around their mean, each end with 95% confidence; unbounded where too little is known."""
-        if not self.known:
-            return -math.inf, math.inf
-        known = self.costs[UPDATES - self.filled :]
-        half = QUANTILE * float(known.std(ddof=1)) / math.sqrt(self.filled)
-        return float(known.mean()) - half, float(known.mean()) + half
-
-    def get_state(self) -> dict[str, np.ndarray]:
-        return {"costs": self.costs.copy(), "filled": np.array(self.filled)}
-
-    def set_state(self, state: dict[str, np.ndarray]) -> None:
-        self.costs, self.filled = state["costs"].copy(), int(state["filled"])

@@ -6,35 +6,26 @@ where they are known to end in falls; every fall takes the policy's spread back.
 and M stands still during a rollout and its update, as Theorem 1 asks.
 """
 
-import math
 from dataclasses import dataclass
 
 import numpy as np
 
 from safeexplorer.acting.copying import Copying, Rehearsal
-from safeexplorer.acting.evidence import Exits, FirstExits, NoiseCosts, wilson_interval
+from safeexplorer.acting.evidence import Exits, FirstExits, wilson_interval
 from safeexplorer.acting.interventions import Intervention, SafeRegion, Situation
 from safeexplorer.acting.plan import (
     CALM,
-    CHEAP,
-    CLOSING,
     DECISIONS,
     DOUBLINGS,
-    FADING,
     FASTEST,
-    FIRST,
-    LOWEST,
-    MOST,
-    NEAR_CEILING,
     NEEDED,
-    OPENING,
     PERIOD,
-    RESTLESS,
     SHRINKING,
     SLOWEST,
     SMALLEST,
     Plan,
 )
+from safeexplorer.acting.spread import Spread
 from safeexplorer.acting.trajectory import Rollout
 
 
@@ -51,11 +42,8 @@ class Handover:
         self.copying = Copying(plan)
         self.radius = self.first_radius = 0.0
         self.most_haste = plan.haste
-        self.falls = 0  # in all since the hand-over, but for those that the recovery alone would have had
-        # Log sigma beside its start, but for the fading; above it in haste alone.
-        self.opened = FIRST if plan.begin_as_recovery else 0.0
         self.exits, self.first_exits = Exits(num_envs), FirstExits(num_envs)
-        self.noise, self.cheap = NoiseCosts(), False  # what the policy's noise costs
+        self.spread = Spread(plan, self.action_scale)
 
     # -- told after every rollout --------------------------------------------------------------------------
 
@@ -76,7 +64,7 @@ class Handover:
             return copied
         self.steps += rollout.terminated.size
         if noise_cost is not None:
-            self.noise.add(noise_cost)
+            self.spread.noise.add(noise_cost)
         self.exits.add(rollout, self.radius)
         self.first_exits.add(rollout)
         if self.steps >= PERIOD / self.haste:
@@ -91,15 +79,7 @@ class Handover:
         # As the recovery alone would.
         falls -= int(2.0 * steps * wilson_interval(self.copying.falls, self.copying.alone_steps)[0])
         rate, (lowest, highest) = self.exits.rate(), self.exits.safe_share(self.radius)
-        self._price()
-        if falls > 0:
-            self._take_back(falls, log_std)
-        elif rate < CALM:
-            widest = max(math.log(self.haste) * 0.5**self.falls, self.opened)
-            slower = 1.0 if self.cheap else 1.0 + 10.0 * self.falls
-            self.opened = min(self.opened + OPENING / slower, widest)
-        elif rate > RESTLESS and self.opened > 0.0:
-            self.opened = max(self.opened - OPENING, 0.0)
+        self.spread.adapt(falls, rate, log_std, self.share, self.haste)
         if not self.plan.by_evidence:
             return
         if highest < 1.0 - self._doubt(least_rate=0.0):
@@ -113,28 +93,6 @@ class Handover:
         past = self.exits.radii()
         proven = [r for r in past[past <= radius] if self.exits.safe_share(r)[0] >= 1.0 - self._doubt()]
         return max(*(proven or [radius]), SMALLEST * self.first_radius)
-
-    def _price(self) -> None:
-        """Is noise cheap? From when it is known to be until it is known not to be; late in training, when the ceiling
-        comes down by itself, it becomes so no more."""
-        lowest, highest = self.noise.interval()
-        if lowest > CHEAP:
-            self.cheap = False
-        elif highest < CHEAP and self.update < FADING * self.plan.updates:
-            self.cheap = True
-
-    def _take_back(self, falls: int, log_std: np.ndarray | None) -> None:
-        """The ceiling below the spread with which the policy fell; where noise is cheap, what haste opened alone."""
-        self.falls += falls
-        if self.cheap:
-            self.opened = min(self.opened, self.opened * 0.5**falls)
-            return
-        if log_std is not None:
-            fell_with = float((log_std - self.initial_log_std).mean()) + self._faded()[1]
-            self.opened = min(self.opened, fell_with)
-        if self.opened > 0.0:
-            self.opened *= 0.5**falls
-        self.opened = max(self.opened - CLOSING * min(falls, MOST), min(LOWEST, self.opened))
 
     def spare_the_robot(self) -> None:
         """A physical one: it is not shaken, and no training is short enough for less evidence."""
@@ -178,34 +136,17 @@ class Handover:
         return min(most / rate, 1.0) if rate > 0.0 else 1.0
 
     @property
-    def initial_log_std(self) -> np.ndarray:
-        """Of the copy, [m]."""
-        return np.log(self.plan.initial_spread * self.action_scale)
+    def share(self) -> float:
+        """Of training, that is over."""
+        return self.update / self.plan.updates
 
-    def _faded(self) -> tuple[float, float]:
-        """How far the floor and the ceiling have come down by themselves."""
-        share, fade = self.update / self.plan.updates, self.plan.spread_fade
-        late = max(share - FADING, 0.0) / (1.0 - FADING)
-        return fade * min(share / FADING, 1.0), fade / 2.0 * min(late, 1.0)
-
-    def spread(self) -> tuple[np.ndarray, np.ndarray] | None:
-        """The lowest and the highest log sigma, [m] each; None: not held.
-
-        Both begin at the copy's. The floor, under which nothing is explored, fades first: the policy may be as sure as
-        it likes by then. The ceiling fades when there is most to lose. In haste the floor stays with the ceiling in the
-        first half of training: PPO has no reason of its own to explore widely.
-        """
-        start = self.initial_log_std
+    def limits(self) -> tuple[np.ndarray, np.ndarray] | None:
+        """The lowest and the highest log sigma, [m] each; None: not held."""
         if self.imitating:
-            return start, start
+            return self.spread.initial_log_std, self.spread.initial_log_std
         if self.alone or not self.plan.hold_spread:
             return None
-        floor, ceiling = self._faded()
-        if self.haste > 1.0 and self.update < FADING * self.plan.updates:
-            floor = ceiling
-        elif self.cheap and self.falls > 0:
-            floor = min(floor, ceiling + NEAR_CEILING)
-        return start + self.opened - floor, start + self.opened - ceiling
+        return self.spread.limits(self.share, self.haste)
 
     # -- records and resuming ------------------------------------------------------------------------------
 
@@ -227,21 +168,17 @@ class Handover:
             return nothing | self.copying.report()
         lowest, highest = self.exits.safe_share(self.radius)
         beta, gap = self.first_exits.bounds(gamma)
-        cost = self.noise.interval() if self.noise.known else (None, None)
+        cost = self.spread.noise.interval() if self.spread.noise.known else (None, None)
         known = (None, lowest, highest, self.exits.rate(), *cost, beta, gap)
         return dict(zip(self.columns, known, strict=True))
 
-    WHOLE = ("alone", "update", "begun", "steps", "falls", "cheap")
-    NUMBERS = ("radius", "first_radius", "opened")
+    WHOLE = ("alone", "update", "begun", "steps")
+    NUMBERS = ("radius", "first_radius")
 
     @property
-    def _parts(self) -> dict[str, Copying | Exits | FirstExits | NoiseCosts]:
-        return {
-            "copying": self.copying,
-            "exits": self.exits,
-            "first_exits": self.first_exits,
-            "noise": self.noise,
-        }
+    def _parts(self) -> dict[str, Copying | Exits | FirstExits | Spread]:
+        names = "copying", "exits", "first_exits", "spread"
+        return {name: getattr(self, name) for name in names}
 
     def get_state(self) -> dict[str, dict[str, np.ndarray]]:
         """Everything, as arrays of finite numbers."""
@@ -257,7 +194,7 @@ class Handover:
             setattr(self, name, int(number))
         for name, number in zip(self.NUMBERS, state["own"]["numbers"], strict=True):
             setattr(self, name, float(number))
-        self.alone, self.cheap = bool(self.alone), bool(self.cheap)
+        self.alone = bool(self.alone)
         for name, part in self._parts.items():
             part.set_state(state[name])
 

@@ -56,7 +56,7 @@ class PreparedLearner:
             self.late_while_imitating = robots * steps  # all that come in can go out
         begins_narrow = handover is not None and (handover.imitating or handover.plan.hold_spread)
         if begins_narrow and is_gaussian(params):
-            params = params | {"log_std": handover.initial_log_std.astype(np.float32)}
+            params = params | {"log_std": handover.spread.initial_log_std.astype(np.float32)}
         self.learn, self.noise_cost = make_learn(method, hyper), make_noise_cost(method, hyper)
         finer = FINER if robots * steps // hyper.minibatches % FINER == 0 else 1
         changes = {"lambda_compat": IMITATION_WEIGHT, "minibatches": finer * hyper.minibatches}
@@ -113,11 +113,11 @@ class PreparedLearner:
         gradient of log pi goes as 1 / sigma^2, that of the surrogate as 1 / sigma."""
         if self._spread() is None:
             return np.float32(1.0)
-        narrower = np.mean(self.params["log_std"] - self.handover.initial_log_std)
+        narrower = np.mean(self.params["log_std"] - self.handover.spread.initial_log_std)
         return np.float32(min(np.exp(2.0 * narrower), 1.0))
 
     def _spread(self) -> tuple[np.ndarray, np.ndarray] | None:
-        spread = self.handover.spread() if self.handover is not None and is_gaussian(self.params) else None
+        spread = self.handover.limits() if self.handover is not None and is_gaussian(self.params) else None
         return None if spread is None else tuple(limit.astype(np.float32) for limit in spread)
 
     def _hold_spread(self) -> None:
