@@ -59,6 +59,12 @@ def test_falls_take_nothing_back_where_noise_is_known_to_be_cheap():
         np.testing.assert_allclose(feed(made, busy(40, falls=1)).limits()[1], START - 0.2)
 
 
+def test_a_fall_of_a_physical_robot_narrows_its_policy_whatever_noise_costs():
+    made = measured(begun(spread_fade=0.0), 0.0)
+    made.spare_the_robot()
+    np.testing.assert_allclose(feed(made, busy(40, falls=1)).limits()[1], START - 0.2)
+
+
 def test_what_falls_took_comes_back_as_it_first_came_and_the_floor_follows():
     made = feed(begun(), busy(40, falls=3))
     before = made.spread.opened

@@ -95,8 +95,9 @@ class Handover:
         return max(*(proven or [radius]), SMALLEST * self.first_radius)
 
     def spare_the_robot(self) -> None:
-        """A physical one: it is not shaken, and no training is short enough for less evidence."""
-        self.copying.shakes, self.most_haste = False, 1.0
+        """A physical one: it is not shaken, no training is short enough for less evidence, and every fall narrows the
+        policy, whatever its noise costs."""
+        self.copying.shakes, self.most_haste, self.spread.excuses = False, 1.0, False
 
     def cut(self) -> None:
         """New episodes begin everywhere."""

@@ -68,6 +68,7 @@ class Spread:
         self.opened = FIRST if plan.begin_as_recovery else 0.0
         self.falls = 0  # in all since the hand-over, but for those that the recovery alone would have had
         self.noise, self.cheap = NoiseCosts(), False  # what it costs, and whether falls count for nothing
+        self.excuses = True  # may they?
 
     def adapt(
         self, falls: int, exit_rate: float, log_std: np.ndarray | None, share: float, haste: float
@@ -90,7 +91,7 @@ class Spread:
         lowest, highest = self.noise.interval()
         if lowest > CHEAP:
             self.cheap = False
-        elif highest < CHEAP and share < FADING:
+        elif highest < CHEAP and share < FADING and self.excuses:
             self.cheap = True
 
     def _take_back(self, falls: int, log_std: np.ndarray | None, share: float) -> None:
