@@ -287,6 +287,25 @@ def test_an_environment_that_reuses_its_arrays_gives_the_rollouts_of_one_that_do
     assert sum(Rollout(*rollout).truncated.sum() for rollout in fresh) > 0
 
 
+def test_a_distance_that_writes_into_the_observations_is_refused_by_name():
+    def wraps_in_place(observation):
+        observation[:, 0] %= 1.0
+        return far(observation)
+
+    with pytest.raises(ValueError, match=r"distance wraps_in_place raised ValueError: .*read-only"):
+        drifting(AutoresetMode.SAME_STEP, 2, 5, wraps_in_place).reset(seed=0)
+
+
+@pytest.mark.parametrize("mode", [AutoresetMode.SAME_STEP, AutoresetMode.DISABLED])
+def test_nobody_can_write_into_what_the_policy_sees(mode):
+    env = drifting(mode, 2, 5, far)
+    observation, _ = env.reset(seed=0)
+    for _ in range(7):
+        assert not observation.flags.writeable
+        observation, *_, info = env.step(np.zeros((2, 1), np.float32))
+        assert not info.get("final_obs", observation).flags.writeable
+
+
 @pytest.mark.parametrize("flag", [np.nan, 0.5, 2])
 def test_a_flag_that_is_neither_true_nor_false_is_refused(flag):
     env = Environments(Reusing(True), far)

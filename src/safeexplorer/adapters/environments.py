@@ -70,7 +70,11 @@ def more_rows(observation: np.ndarray) -> np.ndarray:
 def check_rows(name: str, function: Callable[[np.ndarray], Any], observation: np.ndarray) -> None:
     """One answer per row, whatever the number of rows: a function along the wrong axis passes only where n = E."""
     rows = more_rows(observation)
-    answer = np.asarray(function(rows))
+    rows.flags.writeable = False
+    try:
+        answer = np.asarray(function(rows))
+    except Exception as error:
+        raise ValueError(f"{name} {name_of(function)} raised {type(error).__name__}: {error}") from error
     if answer.shape != (len(rows),):
         raise ValueError(
             f"{name} gave the shape {answer.shape} for {len(rows)} observations of {rows.shape[1]} numbers; allowed: "
@@ -194,6 +198,7 @@ class Environments(VectorWrapper):
         if not np.isfinite(observation).all():
             rows = np.flatnonzero(~np.isfinite(observation).all(1)).tolist()
             raise FloatingPointError(f"the environment gave observations that are not finite, robots {rows}")
+        observation.flags.writeable = False  # a distance that wrote into it would change what the policy sees
         return observation
 
     def _one_each(self, name: str, values: Any, kind: type) -> np.ndarray:
