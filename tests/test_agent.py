@@ -15,7 +15,7 @@ import safeexplorer
 from safeexplorer import JumpStart, SafeExplorer, SafeRegion, StateShield, linear
 from safeexplorer.files.checkpoint import checkpoints
 from safeexplorer.runs.policies import paid_params
-from safeexplorer.runs.settings import Settings
+from safeexplorer.runs.settings import Settings, usual_method
 from safeexplorer.runs.training import train
 
 
@@ -28,7 +28,7 @@ def test_the_class_and_the_command_give_bit_identical_parameters(tmp_path):
         "seed": 3,
         "steps": 1024,
     }
-    run = train(Settings(**small), tmp_path)
+    run = train(Settings(**small, method=usual_method(None)), tmp_path)
     steps, robot = small.pop("steps"), small.pop("robot")
     for name in (robot, "SafeExplorer/HalfCheetah-v0"):
         assert equal(SafeExplorer(name, **small).learn(steps).learner.params, run.params)

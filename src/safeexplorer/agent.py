@@ -41,14 +41,13 @@ from safeexplorer.audit import Audit, audit_collector
 from safeexplorer.export.onnx import export_onnx
 from safeexplorer.files.console import notice
 from safeexplorer.files.interruption import Stopped
-from safeexplorer.learning.methods import SAFEEXPLORER, SAFEEXPLORER_AUTO
 from safeexplorer.realtime import RobotLoop
 from safeexplorer.realtime.world import loop_world
 from safeexplorer.runs.display import TrainingDisplay
 from safeexplorer.runs.jax_world import jax_settings, jax_world
 from safeexplorer.runs.policies import make_learner, paid_params, restored_learner
 from safeexplorer.runs.saved import read_saved, write_saved
-from safeexplorer.runs.settings import Settings, from_dict
+from safeexplorer.runs.settings import Settings, from_dict, usual_method
 from safeexplorer.runs.summary import read_summary
 from safeexplorer.runs.trackers import TRACKERS
 from safeexplorer.runs.training import Training, initial_generator, train
@@ -77,9 +76,9 @@ class SafeExplorer:
         such as "crashed", or one negated, "not is_success". The others ended at a goal.
     env_kwargs: for `gymnasium.make`, where env is an id, or for the class that env is.
     tensorboard, wandb: True feeds the dashboard from the run's folder, a path from that folder.
-    method: a row of the method table; SafeExplorer if not given, `safeexplorer_auto` where the region's radius is
-        automatic. `settings`: any other field of `Settings`, such as gamma=0.98; learning_rate
-        may be a function of progress, from 0 to 1.
+    method: a row of the method table; `safeexplorer_auto` if not given, the paper's `safeexplorer` where the radius has
+        a clock. `settings`: any other field of `Settings`, such as gamma=0.98; learning_rate may be a function of
+        progress, from 0 to 1.
     """
 
     def __init__(
@@ -328,8 +327,8 @@ def settings_from(
 ) -> Settings:
     """What the caller said, and what follows from the rest for settings that were left out."""
     of_gate = settings_of(gate, env)
-    usual = SAFEEXPLORER_AUTO if of_gate.get("schedule") == "auto" else SAFEEXPLORER
-    method = usual.name if said["method"] is None else said["method"]
+    usual = usual_method(said.get("schedule", of_gate.get("schedule")))
+    method = usual if said["method"] is None else said["method"]
     own = jax_settings(method) if is_jax_environment(env) else {}
     given = {"robot": robot} | own | of_gate | said | {"method": method}
     if robot is None:

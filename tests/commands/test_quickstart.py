@@ -34,7 +34,7 @@ def finish(falls):
     [(4, "SafeExplorer 4 times."), (1, "SafeExplorer once."), (0, "SafeExplorer not once.")],
 )
 def test_both_methods_are_compared(tmp_path, monkeypatch, capsys, ours, sentence):
-    monkeypatch.setattr(quickstart, "run_jobs", finish({"ppo": 300, "safeexplorer": ours}))
+    monkeypatch.setattr(quickstart, "run_jobs", finish({"ppo": 300, "safeexplorer_auto": ours}))
     assert main(["quickstart", "--steps", "20000", "--out", str(tmp_path)]) == 0
     said = capsys.readouterr().err
     assert f"PPO fell 300 times, {sentence}" in said and "10,000" in said  # 20,000 steps in 2 s

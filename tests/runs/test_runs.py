@@ -11,9 +11,9 @@ import pytest
 from records import read_table
 from synthetic import write_run
 
+from safeexplorer.cli import main
 from safeexplorer.commands import train as train_commands
-from safeexplorer.commands.options import chosen
-from safeexplorer.commands.train import add_train
+from safeexplorer.commands.train import add_train, settings_of
 from safeexplorer.files.interruption import Stopped
 from safeexplorer.files.tables import read_columns
 from safeexplorer.learning.methods import CONSTRAINED, METHODS
@@ -93,6 +93,27 @@ def test_train_says_what_has_no_effect_before_it_starts(capsys, monkeypatch, tmp
     assert "no effect on this run of ppo: --lambda-compat, --max-radius\n" in capsys.readouterr().err
 
 
+@pytest.mark.parametrize(
+    "words, method",
+    [
+        ([], "safeexplorer_auto"),
+        (["--schedule", "auto"], "safeexplorer_auto"),
+        (["--schedule", "linear"], "safeexplorer"),
+        (["--schedule", "linear", "--method", "safeexplorer_auto"], "safeexplorer_auto"),
+        (["--method", "ppo"], "ppo"),
+    ],
+)
+def test_a_training_that_names_no_method_measures_but_where_it_names_a_clock(
+    words, method, monkeypatch, tmp_path
+):
+    started = []
+    monkeypatch.setattr(
+        train_commands, "run", lambda settings, *_, **__: started.append(settings.method) or 0
+    )
+    assert main(["train", "half_cheetah", *words, "--out", str(tmp_path / "run")]) == 0
+    assert started == [method]
+
+
 def test_every_method_has_runs_of_its_own():
     keys = {run_spec(Settings(method=method)).key for method in (*METHODS, *CONSTRAINED)}
     assert len(keys) == len(METHODS) + len(CONSTRAINED)
@@ -104,7 +125,7 @@ def test_the_command_of_every_run_of_the_paper_gives_back_its_settings(tmp_path)
     for artefact in ARTEFACTS.values():
         for spec in artefact.specs(Protocol(seeds=1)):
             words = command_words(spec.settings, tmp_path)
-            assert Settings(**chosen(parser.parse_args(words[1:]), Settings)).resolved() == spec.settings
+            assert settings_of(parser.parse_args(words[1:])) == spec.settings
 
 
 def test_a_result_survives_its_file(tmp_path):

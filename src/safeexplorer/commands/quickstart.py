@@ -7,11 +7,11 @@ from rich.table import Table
 
 from safeexplorer.campaigns import Job, make_jobs, run_jobs
 from safeexplorer.commands.options import SEED, STEPS, add, named_path, tell
-from safeexplorer.runs.settings import Settings
+from safeexplorer.runs.settings import Settings, usual_method
 from safeexplorer.runs.specs import run_spec
 from safeexplorer.runs.summary import read_summary
 
-METHODS = ("ppo", "safeexplorer")
+METHODS = ("ppo", usual_method(None))
 
 
 def add_quickstart(parser: argparse.ArgumentParser) -> None:
@@ -41,7 +41,7 @@ def compare(jobs: list[Job]) -> None:
         reward = "-" if s["final_reward"] is None else f"{s['final_reward']:,.0f}"
         table.add_row(s["method"], f"{s['falls']:,}", reward, f"{s['steps'] / s['seconds']:,.0f}")
         falls[s["method"]] = s["falls"]
-    ours, ppo = falls["safeexplorer"], falls["ppo"]
+    ours, ppo = falls[METHODS[1]], falls["ppo"]
     files = "Every number above is in metrics.csv and episodes.csv of the run folders:"
     folders = [f"  {job.folder}" for job in jobs]
     page = f"Both as one page: safeexplorer report {jobs[0].folder.parent} --out report.html"

@@ -14,7 +14,7 @@ from safeexplorer.files.interruption import Stopped
 from safeexplorer.learning.methods import CONSTRAINED, METHODS, Method
 from safeexplorer.robots import ROBOTS, get_robot
 from safeexplorer.runs.display import TrainingDisplay, summary_table
-from safeexplorer.runs.settings import ON_DEVICE, Settings, robot_settings, stored_settings
+from safeexplorer.runs.settings import ON_DEVICE, Settings, robot_settings, stored_settings, usual_method
 from safeexplorer.runs.specs import without_effect
 from safeexplorer.runs.summary import read_summary
 from safeexplorer.runs.trackers import TRACKERS
@@ -50,6 +50,8 @@ def add_stretch(parser: argparse.ArgumentParser) -> None:
 
 def default_of(f: Field) -> Any:
     """What a setting is if nothing is said, for people."""
+    if f.name == "method":
+        return f"{usual_method(None)}; with another --schedule than auto {usual_method('linear')}"
     return "the robot's or the method's" if f.default is None else f.default
 
 
@@ -58,9 +60,15 @@ def default_folder(settings: Settings) -> Path:
     return Path("runs") / f"{settings.robot}-{settings.method}-seed{settings.seed}"
 
 
+def settings_of(args: argparse.Namespace) -> Settings:
+    """What was said, and what follows from it."""
+    said = chosen(args, Settings)
+    return Settings(**{"method": usual_method(said.get("schedule"))} | said).resolved()
+
+
 def train_command(args: argparse.Namespace) -> int:
     """Start a run; the same command on an unfinished run of the same settings continues it."""
-    settings = Settings(**chosen(args, Settings)).resolved()
+    settings = settings_of(args)
     folder = args.out or default_folder(settings)
     if has_checkpoint(folder):
         changed = difference(stored_settings(folder).resolved().as_dict(), settings.as_dict())

@@ -244,6 +244,11 @@ class Settings:
         return plain(self)
 
 
+def usual_method(schedule: str | None) -> str:
+    """What trains if nobody names a method; with a clock of the caller's own it is the paper's."""
+    return SAFEEXPLORER_AUTO.name if schedule in (None, "auto") else Settings.method
+
+
 def method_defaults(settings: Settings) -> dict[str, Any]:
     """What a setting left at None is for this method."""
     row = get_method(settings.method)

@@ -135,11 +135,11 @@ def spec_from_dict(values: dict[str, Any]) -> RunSpec:
 
 
 def command_words(settings: Settings, folder: Path) -> list[str]:
-    """The words after `safeexplorer` that run these settings: every setting that is not the default."""
-    words = ["train", settings.robot]
+    """The words after `safeexplorer` that run these settings: the method, and every setting that is not the default."""
+    words = ["train", settings.robot, "--method", settings.method]
     for f in fields(Settings):
         value, name = getattr(settings, f.name), option(f.name)
-        if f.name == "robot" or value == f.default:
+        if f.name in ("robot", "method") or value == f.default:
             continue
         if isinstance(value, bool):
             words.append(name if value else name.replace("--", "--no-"))
