@@ -77,7 +77,7 @@ class SafeExplorer:
     env_kwargs: for `gymnasium.make`, where env is an id, or for the class that env is.
     tensorboard, wandb: True feeds the dashboard from the run's folder, a path from that folder.
     method: a row of the method table; `safeexplorer_auto` if not given, the paper's `safeexplorer` where the radius has
-        a clock. `settings`: any other field of `Settings`, such as gamma=0.98; learning_rate may be a function of
+        a clock or the environment is in JAX. `settings`: any other field of `Settings`, such as gamma=0.98; learning_rate may be a function of
         progress, from 0 to 1.
     """
 
@@ -327,9 +327,12 @@ def settings_from(
 ) -> Settings:
     """What the caller said, and what follows from the rest for settings that were left out."""
     of_gate = settings_of(gate, env)
-    usual = usual_method(said.get("schedule", of_gate.get("schedule")))
+    in_jax, schedule = is_jax_environment(env), said.get("schedule", of_gate.get("schedule"))
+    usual = (
+        Settings.method if in_jax else usual_method(schedule)
+    )  # nothing is measured in one compiled function
     method = usual if said["method"] is None else said["method"]
-    own = jax_settings(method) if is_jax_environment(env) else {}
+    own = jax_settings(method) if in_jax else {}
     given = {"robot": robot} | own | of_gate | said | {"method": method}
     if robot is None:
         given.setdefault("environment", name_of(env))
