@@ -77,8 +77,8 @@ class SafeExplorer:
     env_kwargs: for `gymnasium.make`, where env is an id, or for the class that env is.
     tensorboard, wandb: True feeds the dashboard from the run's folder, a path from that folder.
     method: a row of the method table; `safeexplorer_auto` if not given, the paper's `safeexplorer` where the radius has
-        a clock or the environment is in JAX. `settings`: any other field of `Settings`, such as gamma=0.98; learning_rate may be a function of
-        progress, from 0 to 1.
+        a clock or the environment is in JAX. `settings`: any other field of `Settings`, such as gamma=0.98;
+        learning_rate may be a function of progress, from 0 to 1.
     """
 
     def __init__(
