@@ -328,9 +328,8 @@ def settings_from(
     """What the caller said, and what follows from the rest for settings that were left out."""
     of_gate = settings_of(gate, env)
     in_jax, schedule = is_jax_environment(env), said.get("schedule", of_gate.get("schedule"))
-    usual = (
-        Settings.method if in_jax else usual_method(schedule)
-    )  # nothing is measured in one compiled function
+    # In one compiled function nothing is measured.
+    usual = Settings.method if in_jax else usual_method(schedule)
     method = usual if said["method"] is None else said["method"]
     own = jax_settings(method) if in_jax else {}
     given = {"robot": robot} | own | of_gate | said | {"method": method}
