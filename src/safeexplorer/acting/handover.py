@@ -2,8 +2,8 @@
 
 At first the recovery acts alone and is copied (`copying`). The policy then gets the region in which the recovery rests.
 From then on the region grows where exits are proven to end well, stands still where too little is known, and shrinks
-where they are known to end in falls; every fall takes the policy's spread back. All of it follows from past rollouts,
-and M stands still during a rollout and its update, as Theorem 1 asks.
+where they are known to end in falls; where noise is dear, every fall takes the policy's spread back (`spread`). All of
+it follows from past rollouts, and M stands still during a rollout and its update, as Theorem 1 asks.
 """
 
 from dataclasses import dataclass

@@ -89,9 +89,9 @@ class Spread:
         """Is noise cheap? From when it is known to be until it is known not to be; late in training, when the ceiling
         comes down by itself, it becomes so no more."""
         lowest, highest = self.noise.interval()
-        if lowest > CHEAP:
+        if lowest > CHEAP or not self.excuses:
             self.cheap = False
-        elif highest < CHEAP and share < FADING and self.excuses:
+        elif highest < CHEAP and share < FADING:
             self.cheap = True
 
     def _take_back(self, falls: int, log_std: np.ndarray | None, share: float) -> None:
